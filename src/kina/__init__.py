@@ -1,0 +1,1 @@
+"""Kina: a typed tensor language with a compiler."""

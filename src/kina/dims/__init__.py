@@ -1,0 +1,1 @@
+"""Dimension expressions, propositions about them, and the prover."""
