@@ -132,6 +132,11 @@ class Dim:
                     names |= part.variables
         return frozenset(names)
 
+    @cached_property
+    def is_polynomial(self) -> bool:
+        """Whether variables are the only atoms, so that the value is defined at every size."""
+        return all(isinstance(atom, Variable) for atom in self.atoms())
+
     # ------------------------------------------------------------ arithmetic
 
     def __add__(self, other: Dim | int) -> Dim:
