@@ -82,7 +82,7 @@ _interned: dict[Terms, Dim] = {}
 
 
 class UndefinedSize(ArithmeticError):
-    """A division by zero while evaluating at concrete sizes."""
+    """A division by something that is not positive, while evaluating at concrete sizes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +120,10 @@ class Dim:
                     seen.add(atom)
                     yield atom
 
+    def coefficient(self, monomial: Monomial) -> int:
+        """The number before `monomial`; the constant term for the empty one."""
+        return next((c for m, c in self.terms if m == monomial), 0)
+
     @cached_property
     def variables(self) -> frozenset[str]:
         """The names of all variables inside."""
@@ -133,9 +137,17 @@ class Dim:
         return frozenset(names)
 
     @cached_property
-    def is_polynomial(self) -> bool:
-        """Whether variables are the only atoms, so that the value is defined at every size."""
-        return all(isinstance(atom, Variable) for atom in self.atoms())
+    def denominators(self) -> tuple[Dim, ...]:
+        """What must be positive for this to be defined, the innermost first; positive numbers left out."""
+        found: dict[Dim, None] = {}
+        for atom in self.atoms():
+            for part in parts(atom):
+                found.update(dict.fromkeys(part.denominators))
+            if isinstance(atom, FloorDiv | Modulo | CeilDiv):
+                value = atom.denominator.value
+                if value is None or value <= 0:
+                    found[atom.denominator] = None
+        return tuple(found)
 
     # ------------------------------------------------------------ arithmetic
 
@@ -194,7 +206,10 @@ class Dim:
         return total
 
     def evaluate(self, sizes: Mapping[str, int]) -> int:
-        """The number this is at the given sizes. Raises `UndefinedSize` on division by zero, KeyError on a missing size."""
+        """The number this is at the given sizes.
+
+        Raises `UndefinedSize` on division by zero or less, KeyError on a missing size.
+        """
         total = 0
         for monomial, coefficient in self.terms:
             for atom in monomial:
@@ -272,8 +287,8 @@ def _apply(kind: type[Atom], a: int, b: int) -> int:
         return min(a, b)
     if kind is Maximum:
         return max(a, b)
-    if b == 0:
-        raise UndefinedSize(f"{a} divided by 0")
+    if b <= 0:
+        raise UndefinedSize(f"{a} divided by {b}")
     if kind is FloorDiv:
         return a // b
     return a % b if kind is Modulo else -(-a // b)
@@ -297,6 +312,11 @@ def _of_atom(atom: Atom) -> Dim:
 
 
 # ---------------------------------------------------------------- constructors
+
+
+def of_monomial(monomial: Monomial) -> Dim:
+    """The product of the atoms of a sorted monomial."""
+    return _normal({monomial: 1})
 
 
 def constant(value: int) -> Dim:
@@ -351,7 +371,7 @@ def _binary(kind: Callable[[Dim, Dim], Atom], a: Dim, b: Dim) -> Dim:
             return a
     elif b.value == 1:
         return constant(0) if kind is Modulo else a
-    if a.value is not None and b.value is not None and (b.value != 0 or kind in (Minimum, Maximum)):
+    if a.value is not None and b.value is not None and (b.value > 0 or kind in (Minimum, Maximum)):
         return constant(_apply(kind, a.value, b.value))  # type: ignore[arg-type]
     return _of_atom(kind(a, b))
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kina.dims.proposition import Proposition
+from kina.dims import smt
+from kina.dims.context import Context, Used, difference
+from kina.dims.dim import Dim, Minimum, constant, parts
+from kina.dims.proposition import And, Comparison, Or, Proposition, negate, variables
+from kina.dims.search import breaks, complete, counterexample
+
+_SPLITS = 4
 
 
 class Status(StrEnum):
@@ -30,16 +36,196 @@ class Verdict:
     used: tuple[Proposition, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Facts:
-    """Hypotheses in scope. Every variable is a natural number without being told."""
+    """Hypotheses in scope. Every variable is a natural number without being told.
+
+    What follows from them is worked out once, when it is first needed, from what followed before the last ones came.
+    """
 
     hypotheses: tuple[Proposition, ...] = ()
+    _parent: Facts | None = field(default=None, repr=False, compare=False)
+    _closed: dict[str, Context] = field(default_factory=dict, repr=False, compare=False)
+    _settled: dict[Proposition, Verdict] = field(default_factory=dict, repr=False, compare=False)
 
     def assume(self, *facts: Proposition) -> Facts:
-        return Facts(self.hypotheses + facts)
+        return Facts(self.hypotheses + facts, self) if facts else self
+
+    def context(self) -> Context:
+        """The facts, closed."""
+        found = self._closed.get("context")
+        if found is None:
+            found, known = Context(), 0
+            if self._parent is not None:
+                found, known = self._parent.context(), len(self._parent.hypotheses)
+            for position in range(known, len(self.hypotheses)):
+                found = found.assume(self.hypotheses[position], 1 << position)
+            self._closed["context"] = found
+        return found
 
 
 def settle(goal: Proposition, facts: Facts) -> Verdict:
-    """Proves or refutes `goal` for all sizes that satisfy `facts`."""
-    raise NotImplementedError
+    """Proves or refutes `goal` for all sizes that satisfy `facts`.
+
+    Proved means: wherever all facts are defined and true, the goal is defined and true.
+    """
+    if _holds_by_normal_form(goal):
+        return Verdict(Status.NORMAL_FORM)
+    found = facts._settled.get(goal)
+    if found is None:
+        found = facts._settled[goal] = _settle(goal, facts)
+    return found
+
+
+def _settle(goal: Proposition, facts: Facts) -> Verdict:
+    context = facts.context()
+    by_facts = _Proof(goal, facts, solver=False)
+    if by_facts.of(goal, context):
+        return Verdict(Status.FACTS, used=by_facts.hypotheses())
+    sizes = counterexample(goal, facts.hypotheses, context)
+    if sizes is not None:
+        return Verdict(Status.REFUTED, sizes)
+    by_solver = _Proof(goal, facts, solver=True)
+    if by_solver.of(goal, context):
+        return Verdict(Status.SMT, used=by_solver.hypotheses())
+    if by_solver.counterexample is not None:
+        return Verdict(Status.REFUTED, by_solver.counterexample)
+    return Verdict(Status.UNDECIDED)
+
+
+def _holds_by_normal_form(goal: Proposition) -> bool:
+    match goal:
+        case And(items):
+            return all(map(_holds_by_normal_form, items))
+        case Or():
+            return False
+        case Comparison(relation, left, right):
+            if left.denominators or right.denominators:
+                return False
+            if relation == "=":
+                return left is right
+            if relation == "!=":
+                return False
+            margin = difference(goal)
+            return all(c > 0 and all(not parts(a) for a in m) for m, c in margin.terms)
+
+
+class _Proof:
+    """One attempt at a goal, with what it used; the solver's models are tried as counterexamples to the whole goal."""
+
+    def __init__(self, goal: Proposition, facts: Facts, solver: bool) -> None:
+        self.goal = goal
+        self.facts = facts
+        self.solver = solver
+        self.used: Used = 0
+        self.counterexample: dict[str, int] | None = None
+
+    def hypotheses(self) -> tuple[Proposition, ...]:
+        return tuple(h for i, h in enumerate(self.facts.hypotheses) if self.used >> i & 1)
+
+    def of(self, goal: Proposition, context: Context) -> bool:
+        """Whether the goal is defined and true throughout the context."""
+        match goal:
+            case And(items):
+                for item in items:
+                    if not self.of(item, context):
+                        return False
+                    context = context.assume(item, self.used)
+                return True
+            case Or(()):
+                return self._impossible(context)
+            case Or((only,)):
+                return self.of(only, context)
+            case Or(items):
+                if not self._defined(items[0], context):
+                    return False
+                return self.of(Or(items[1:]), context.assume(negate(items[0]), 0))
+            case Comparison():
+                return self._defined(goal, context) and self._holds(goal, context, _SPLITS)
+
+    def _defined(self, p: Proposition, context: Context) -> bool:
+        match p:
+            case Comparison(_, left, right):
+                for denominator in (*left.denominators, *right.denominators):
+                    if not self._holds(Comparison(">=", denominator, constant(1)), context, _SPLITS):
+                        return False
+                return True
+            case And((first, *rest)):
+                return self._defined(first, context) and self._defined(And(tuple(rest)), context.assume(first, 0))
+            case Or((first, *rest)):
+                after = context.assume(negate(first), 0) if rest else context
+                return self._defined(first, context) and self._defined(Or(tuple(rest)), after)
+            case _:
+                return True
+
+    def _impossible(self, context: Context) -> bool:
+        return self._holds(Comparison("<=", constant(1), constant(0)), context, _SPLITS)
+
+    def _holds(self, goal: Comparison, context: Context, splits: int) -> bool:
+        """Whether a comparison that is defined holds: directly, in every case of a split, or by the solver."""
+        used = _directly(goal, context)
+        if used is not None:
+            self.used |= used
+            return True
+        if splits:
+            for alternative, used in _splits(goal, context):
+                before = self.used
+                silent, self.solver = self.solver, False
+                try:
+                    children = (context.assume(case, used, alternative) for case in alternative.items)
+                    if all(self._holds(goal, child, splits - 1) for child in children):
+                        return True
+                finally:
+                    self.solver = silent
+                self.used = before
+        return self.solver and self._by_solver(goal, context)
+
+    def _by_solver(self, goal: Comparison, context: Context) -> bool:
+        answer = smt.ask(context, negate(goal))
+        if answer.used is not None:
+            self.used |= answer.used
+            return True
+        if answer.model is not None and self.counterexample is None:
+            names = sorted(variables(self.goal).union(*map(variables, self.facts.hypotheses)))
+            values = {n: context.rules[n][0] if n in context.rules else None for n in names}
+            unknowns = {n: 1 for v in values.values() if v is not None for n in v.variables}
+            unknowns |= dict.fromkeys(names, 1) | answer.model
+            sizes = complete(unknowns, values)
+            if sizes is not None and breaks(self.goal, self.facts.hypotheses, sizes):
+                self.counterexample = sizes
+        return False
+
+
+def _directly(goal: Comparison, context: Context) -> Used | None:
+    """What a proof by rewriting and linear arithmetic used, or None."""
+    if goal.relation in ("=", "!="):
+        margin, used = context.reduce(goal.left - goal.right)
+        if goal.relation == "!=":
+            above = _refuted(-margin, context)
+            below = above if above is not None else _refuted(margin, context)
+            return None if below is None else used | below
+        if margin.value == 0:
+            return used
+        above = _refuted(margin - 1, context)
+        below = _refuted(-margin - 1, context) if above is not None else None
+        return None if above is None or below is None else used | above | below
+    margin, used = context.reduce(difference(goal))
+    if context.is_natural(margin):
+        return used
+    proof = _refuted(-margin - 1, context)
+    return None if proof is None else used | proof
+
+
+def _refuted(at_least_zero: Dim, context: Context) -> Used | None:
+    return context.refutes(at_least_zero)
+
+
+def _splits(goal: Comparison, context: Context) -> Iterator[tuple[Or, Used]]:
+    """Case distinctions worth trying: which side a minimum takes, and the alternatives among the facts."""
+    seen: set[Minimum] = set()
+    for expression in (context.reduce(goal.left - goal.right)[0], *context.bounds):
+        for atom in expression.atoms():
+            if isinstance(atom, Minimum) and atom not in seen:
+                seen.add(atom)
+                yield Or((Comparison("<=", atom.left, atom.right), Comparison("<=", atom.right, atom.left))), 0
+    yield from context.alternatives

@@ -127,7 +127,7 @@ def _is_identity(goal: Proposition) -> bool:
     """Whether the goal says that an expression equals itself, division by zero aside."""
     match goal:
         case Comparison("=", left, right):
-            return left is right and left.is_polynomial
+            return left is right and not left.denominators
         case And(items):
             return all(map(_is_identity, items))
     return False
