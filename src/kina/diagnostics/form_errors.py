@@ -38,7 +38,11 @@ def unknown_name(span: Span, name: str, known: Iterable[str], advice: str | None
 
 def unknown_dimension(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
     names = list(known)
-    in_scope = f"dimensions in scope: {', '.join(names)}" if names else "no dimension is in scope: declare it in [...] after the function's name"
+    in_scope = (
+        f"dimensions in scope: {', '.join(names)}"
+        if names
+        else "no dimension is in scope: declare it in [...] after the function's name"
+    )
     return _error(
         "K0201", f"`{name}` is not a dimension in scope", span, notes=(in_scope,), help=_did_you_mean(span, name, names)
     )
@@ -64,19 +68,28 @@ def unsupported(span: Span, what: str) -> Diagnostic:
         "K0202",
         f"not supported yet: {what}",
         span,
-        notes=("the language has this form, this version of the compiler does not; docs/status.md lists what is missing",),
+        notes=(
+            "the language has this form, this version of the compiler does not; docs/status.md lists what is missing",
+        ),
     )
 
 
 # ---------------------------------------------------------------- K0203 calls
 
 
-def wrong_argument_count(span: Span, shown: str, wanted: Sequence[str], got: int, at_least: bool = False) -> Diagnostic:
-    many = f"{len(wanted)} argument{'s' if len(wanted) != 1 else ''}"
-    names = f" ({', '.join(wanted)})" if wanted else ""
+def wrong_argument_count(
+    span: Span, shown: str, wanted: Sequence[str], got: int, usage: str, at_least: bool = False
+) -> Diagnostic:
+    least = len(wanted) - 1 if at_least else len(wanted)
+    many = f"{'at least ' if at_least else ''}{least} argument{'s' if least != 1 else ''}"
+    return _error("K0203", f"`{shown}` takes {many}, and got {got}", span, notes=(f"usage: {usage}",))
+
+
+def partial_application(span: Span, name: str, missing: Sequence[str]) -> Diagnostic:
+    """Too few arguments: a mistake, or a function value, which this version lacks."""
     return _error(
-        "K0203", f"`{shown}` takes {'at least ' if at_least else ''}{many}{names}, and got {got}", span,
-        notes=(f"usage: {shown} {' '.join(wanted)}",) if wanted else (),
+        "K0203", f"`{name}` also needs {', '.join(missing)}", span,
+        notes=("leaving arguments out makes a function of the rest, and function values are not supported yet",),
     )  # fmt: skip
 
 
@@ -142,7 +155,11 @@ def refused(span: Span, message: str, help: str | None) -> Diagnostic:
 
 def hole(span: Span, name: str | None, wanted: object | None, scope: Sequence[tuple[str, object]]) -> Diagnostic:
     shown = f"?{name}" if name else "..."
-    wants = f"a value of type {wanted} is wanted here" if wanted is not None else "a value is wanted here; nothing says of which type"
+    wants = (
+        f"a value of type {wanted} is wanted here"
+        if wanted is not None
+        else "a value is wanted here; nothing says of which type"
+    )
     width = max((len(n) for n, _ in scope), default=0)
     listed = "\n".join(f"{n:<{width}} : {t}" for n, t in scope)
     return _error(
@@ -177,7 +194,12 @@ def missing_type(span: Span, name: str) -> Diagnostic:
 
 
 def literal_does_not_fit(span: Span, text: str, dtype: object, why: str) -> Diagnostic:
-    return _error("K0210", f"the literal {text} is not an {dtype}" if str(dtype)[0] in "IF" else f"the literal {text} is not a {dtype}", span, why)
+    return _error(
+        "K0210",
+        f"the literal {text} is not an {dtype}" if str(dtype)[0] in "IF" else f"the literal {text} is not a {dtype}",
+        span,
+        why,
+    )
 
 
 def ragged_literal(span: Span) -> Diagnostic:

@@ -96,7 +96,9 @@ def wrong_dtype(span: Span, shown: str, wanted: str, got: object) -> Diagnostic:
     members = {
         "Float": "F64 F32 F16 BF16", "Int": "I64 I32 I16 I8 U8", "Num": "a float or integer", "Bool": "Bool"
     }[wanted]  # fmt: skip
-    return _error("K0303", f"`{shown}` is not defined for {got}", span, f"this is {got}", notes=(f"it takes {members}",))
+    return _error(
+        "K0303", f"`{shown}` is not defined for {got}", span, f"this is {got}", notes=(f"it takes {members}",)
+    )
 
 
 def rank_too_small(span: Span, shown: str, operand: str, at_least: int, type_: object) -> Diagnostic:
@@ -123,7 +125,9 @@ def obligation_refuted(
     )  # fmt: skip
 
 
-def obligation_undecided(span: Span, goal: object, why: str, facts: Sequence[object], help: tuple[Help, ...]) -> Diagnostic:
+def obligation_undecided(
+    span: Span, goal: object, why: str, facts: Sequence[object], help: tuple[Help, ...]
+) -> Diagnostic:
     advice = Help(f"or check it when the program runs: let assert ({goal}) in")
     return _error(
         "K0306", f"{goal} cannot be decided", span, why,
@@ -134,7 +138,9 @@ def obligation_undecided(span: Span, goal: object, why: str, facts: Sequence[obj
 # ---------------------------------------------------------------- K0307 reshape
 
 
-def reshape_mixes_axes(span: Span, operand: Span, rows: Sequence[Row], reason: str, help: tuple[Help, ...]) -> Diagnostic:
+def reshape_mixes_axes(
+    span: Span, operand: Span, rows: Sequence[Row], reason: str, help: tuple[Help, ...]
+) -> Diagnostic:
     return _error(
         "K0307", "this reshape would mix axes", span, reason,
         labels=(Label(operand, "the operand"),) if operand != span else (),

@@ -34,11 +34,15 @@ Meaning = Tree | Poison
 
 @dataclass(slots=True)
 class ModuleContext:
-    """What the functions of a module share."""
+    """What the functions of a module share.
+
+    `interfaces` are functions without bodies, known as soon as their signatures are read.
+    """
 
     strict: bool
     declarations: Mapping[str, ast.FunctionDeclaration]
     functions: dict[str, Function] = field(default_factory=dict)
+    interfaces: dict[str, Function] = field(default_factory=dict)
     signatures: dict[str, Signature] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     obligations: list[Obligation] = field(default_factory=list)
@@ -58,7 +62,7 @@ class Context:
     module: ModuleContext
     declaration: ast.FunctionDeclaration
     facts: Facts = field(default_factory=Facts)
-    dims: dict[str, Dim] = field(default_factory=dict)
+    dims: dict[str, Dim | Poison] = field(default_factory=dict)
     values: dict[str, Meaning] = field(default_factory=dict)
     places: dict[str, Span] = field(default_factory=dict)
     statements: list[Statement] = field(default_factory=list)

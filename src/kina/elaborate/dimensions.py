@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from kina.diagnostics import form_errors as errors
 from kina.dims.dim import Atom, Dim, Variable, ceil_div, constant, floor_div, maximum, minimum, modulo, parts
 from kina.dims.proposition import And, Comparison, Or, Proposition, Relation, divides
-from kina.elaborate.context import Context
+from kina.elaborate.context import Context, Poison, Reported
 from kina.elaborate.obligations import oblige
 from kina.source import Span
 from kina.syntax import ast
@@ -53,11 +53,15 @@ class DimensionReader:
                 raise self.context.report(errors.not_a_dimension(e.span, "a dimension cannot be a hole"))
             case _:
                 raise self.context.report(
-                    errors.not_a_dimension(e.span, "dimensions are built from names, whole numbers, + - * / div mod, cdiv, min and max")
+                    errors.not_a_dimension(
+                        e.span, "dimensions are built from names, whole numbers, + - * / div mod, cdiv, min and max"
+                    )
                 )
 
     def _name(self, e: ast.Name, name: str) -> Dim:
         found = self.context.dims.get(name)
+        if isinstance(found, Poison):
+            raise Reported
         if found is not None:
             return found
         if name in self.context.values:

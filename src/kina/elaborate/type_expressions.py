@@ -18,7 +18,9 @@ def read_type(context: Context, e: ast.Expr) -> Type:
         case ast.Bracket(target=ast.Name(text="Tensor"), items=(dtype, ast.ListLiteral(items=shape))):
             return Tensor(read_dtype(context, dtype), read_shape(context, shape))
         case ast.Bracket(target=ast.Name(text="Tensor")) | ast.Name(text="Tensor"):
-            raise context.report(errors.malformed_type(e.span, "a tensor type is written Tensor[F32, [B, S]], or F32[B, S]"))
+            raise context.report(
+                errors.malformed_type(e.span, "a tensor type is written Tensor[F32, [B, S]], or F32[B, S]")
+            )
         case ast.Bracket(target=ast.Name(text=name) as target, items=shape) if name in _DTYPES:
             if context.module.strict:
                 raise context.report(errors.sugar(e.span, f"`{name}[...]`", f"Tensor[{name}, [...]]"))
@@ -39,7 +41,9 @@ def read_type(context: Context, e: ast.Expr) -> Type:
             read_dtype(context, e.target if isinstance(e, ast.Bracket) else e)
             raise context.report(errors.malformed_type(e.span, "this is not a type"))
         case _:
-            raise context.report(errors.malformed_type(e.span, "a type is a tensor such as F32[B, S], or a tuple of types"))
+            raise context.report(
+                errors.malformed_type(e.span, "a type is a tensor such as F32[B, S], or a tuple of types")
+            )
 
 
 def read_dtype(context: Context, e: ast.Expr) -> DType:
