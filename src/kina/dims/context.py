@@ -27,9 +27,10 @@ from kina.dims.dim import (
     minimum,
     of_monomial,
     variable,
+    without,
 )
-from kina.dims.division import cofactor, common_monomial, divide, exact_floor_div
-from kina.dims.linear import contradiction
+from kina.dims.division import common_monomial, divide, exact_floor_div
+from kina.dims.linear import Budget, contradiction
 from kina.dims.products import with_products
 from kina.dims.proposition import And, Comparison, Or, Proposition
 
@@ -39,6 +40,7 @@ Used = int
 ZERO = constant(0)
 _REWRITES = 12
 _EQUATIONS = 100
+_SIDE_WORK = 2_000
 
 
 class Context:
@@ -55,6 +57,8 @@ class Context:
         """What is at least 0."""
         self.alternatives: list[tuple[Or, Used]] = []
         """Facts of which one case holds."""
+        self.contradictory: Used | None = None
+        """Facts that were seen to contradict each other."""
         self.integers: frozenset[str] = frozenset()
         """Variables of ours that may be negative."""
         self._pending: list[tuple[Dim, Used]] = []
@@ -70,6 +74,7 @@ class Context:
         child.bounds = dict(self.bounds)
         child.alternatives = [a for a in self.alternatives if a[0] is not instead_of]
         child.integers = self.integers
+        child.contradictory = self.contradictory
         child._add(fact, used)
         child._close()
         return child
@@ -77,6 +82,8 @@ class Context:
     # ------------------------------------------------------------ entering facts
 
     def _add(self, fact: Proposition, used: Used) -> None:
+        if self.contradictory is not None:
+            return
         match fact:
             case And(items):
                 for item in items:
@@ -86,26 +93,32 @@ class Context:
             case Or():
                 self.alternatives.append((fact, used))
             case Comparison("=", left, right):
-                self._add_defined((left, right), used)
-                self._pending.append((left - right, used))
-                self._close()
+                if self._add_defined((left, right), used):
+                    self._pending.append((left - right, used))
+                    self._close()
             case Comparison("!=", left, right):
                 self._add_defined((left, right), used)
                 cases = Or((Comparison("<", left, right), Comparison(">", left, right)))
                 self.alternatives.append((cases, used))
             case Comparison(_, left, right):
-                self._add_defined((left, right), used)
-                self._bound(difference(fact), used)
+                if self._add_defined((left, right), used):
+                    self._bound(difference(fact), used)
 
-    def _add_defined(self, sides: tuple[Dim, ...], used: Used) -> None:
+    def _add_defined(self, sides: tuple[Dim, ...], used: Used) -> bool:
+        """Enters that what is divided by is positive. False where that is impossible."""
         for side in sides:
             for denominator in side.denominators:
                 self._bound(denominator - 1, used)
+                if self.contradictory is not None:
+                    return False
+        return True
 
     def _bound(self, at_least_zero: Dim, used: Used) -> None:
         reduced, by = self.reduce(at_least_zero)
         reduced = _tightened(reduced)
-        if reduced.value is not None and reduced.value >= 0:
+        if reduced.value is not None:
+            if reduced.value < 0:
+                self.contradictory = used | by
             return
         if -reduced in self.bounds:
             self._pending.append((reduced, used | by | self.bounds[-reduced]))
@@ -116,8 +129,8 @@ class Context:
     def _close(self) -> None:
         """Turns equations into rules until none is left; each rule is applied to everything known before."""
         for _ in range(_EQUATIONS):
-            if not self._pending:
-                return
+            if not self._pending or self.contradictory is not None:
+                break
             equation, used = self._pending.pop()
             reduced, by = self.reduce(equation)
             self._orient(self._with_named_quotients(reduced, used | by), used | by)
@@ -153,7 +166,7 @@ class Context:
         content = gcd(*(c for m, c in equation.terms if m))
         number = equation.coefficient(())
         if content == 0 or number % content:
-            self.bounds[constant(-1)] = used
+            self.contradictory = used
             return
         equation = divide(equation, constant(content))[0]
         solved = self._solve_variable(equation) or self._solve_pair(equation)
@@ -345,7 +358,7 @@ class Context:
             if pattern == skip:
                 continue
             for monomial, coefficient in expression.terms:
-                rest = cofactor(monomial, pattern)
+                rest = without(monomial, pattern)
                 if rest is not None:
                     changed = (value - of_monomial(pattern)) * of_monomial(rest) * coefficient
                     return expression + changed, used
@@ -357,47 +370,50 @@ class Context:
         """What a linear proof of `at_least_zero >= 0` used, or None. Takes a reduced expression; cheap."""
         if self.is_natural(at_least_zero):
             return 0
-        if at_least_zero.value is not None and not self.bounds:
-            return None
+        if self.contradictory is not None or at_least_zero.value is not None:
+            return self.contradictory
         names = at_least_zero.variables
-        near = [p for p in self.bounds if _is_plain(p) and (p.value is not None or p.variables & names)]
+        near = [p for p in self.bounds if _is_plain(p) and p.variables & names]
         known = [(p, self.bounds[p]) for p in near]
-        return self._contradiction(known, -at_least_zero - 1) if known else None
+        return self._contradiction(known, -at_least_zero - 1, Budget(_SIDE_WORK)) if known else None
 
     def entails_both(self, first: Dim, second: Dim) -> Used | None:
         used = self.entails(first)
         by = self.entails(second) if used is not None else None
         return None if used is None or by is None else used | by
 
-    def refutes(self, at_least_zero: Dim) -> Used | None:
-        """What a proof that `at_least_zero >= 0` is impossible used, with products and divisions brought in."""
+    def refutes(self, at_least_zero: Dim, effort: int, budget: Budget) -> Used | None:
+        """What a proof that `at_least_zero >= 0` is impossible used, or None. Takes a reduced expression.
+
+        Divisions and minima bring their inequalities; `effort` is how far products are brought in.
+        """
+        if self.contradictory is not None:
+            return self.contradictory
         known = self._related(at_least_zero)
         known += [(p, 0) for p in self._definitions([at_least_zero, *(p for p, _ in known)])]
-        for effort in range(3):
-            more = with_products([p for p, _ in known], at_least_zero, self.natural_atom, effort)
-            extended = known + [(p, known[i][1] if i >= 0 else 0) for p, i in more]
-            proof = self._contradiction(extended, at_least_zero)
-            if proof is not None:
-                return proof
-        return None
+        more = with_products([p for p, _ in known], at_least_zero, self.natural_atom, effort)
+        known += [(p, known[i][1] if i >= 0 else 0) for p, i in more]
+        return self._contradiction(known, at_least_zero, budget)
 
     def _related(self, goal: Dim) -> list[tuple[Dim, Used]]:
-        """The bounds that share variables with the goal, directly or through others, and those that cannot hold."""
+        """The bounds that share variables with the goal, directly or through others; all where the goal has none."""
+        if not goal.variables:
+            return list(self.bounds.items())
         names = set(goal.variables)
         left, found = dict(self.bounds), list[tuple[Dim, Used]]()
-        while near := [p for p in left if p.value is not None or not names.isdisjoint(p.variables)]:
+        while near := [p for p in left if not names.isdisjoint(p.variables)]:
             for p in near:
                 found.append((p, left.pop(p)))
                 names |= p.variables
         return found
 
-    def _contradiction(self, known: list[tuple[Dim, Used]], extra: Dim) -> Used | None:
-        found = contradiction([*(p for p, _ in known), _tightened(extra)], self.natural_monomial)
+    def _contradiction(self, known: list[tuple[Dim, Used]], goal: Dim, budget: Budget) -> Used | None:
+        found = contradiction([_tightened(goal), *(p for p, _ in known)], self.natural_monomial, budget)
         if found is None:
             return None
         used = 0
         for position in found:
-            used |= known[position][1] if position < len(known) else 0
+            used |= known[position - 1][1] if position else 0
         return used
 
     def _definitions(self, expressions: Iterable[Dim]) -> list[Dim]:
@@ -466,7 +482,7 @@ def _product_rule(equation: Dim) -> tuple[Monomial, Dim] | None:
         if len(monomial) >= 2 and abs(coefficient) == 1:
             value = (equation - of_monomial(monomial) * coefficient) * -coefficient
             foreign = any(a.name.startswith("⌊") for a in monomial if isinstance(a, Variable))
-            if not foreign and all(cofactor(m, monomial) is None for m, _ in value.terms):
+            if not foreign and all(without(m, monomial) is None for m, _ in value.terms):
                 return monomial, value
     return None
 

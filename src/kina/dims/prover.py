@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kina.dims import smt
 from kina.dims.context import Context, Used, difference
-from kina.dims.dim import Dim, Minimum, constant, parts
+from kina.dims.dim import Minimum, constant, parts
+from kina.dims.linear import Budget
 from kina.dims.proposition import And, Comparison, Or, Proposition, negate, variables
 from kina.dims.search import breaks, complete, counterexample
 
 _SPLITS = 4
+_WORK = 100_000
 
 
 class Status(StrEnum):
@@ -118,6 +120,7 @@ class _Proof:
         self.facts = facts
         self.solver = solver
         self.used: Used = 0
+        self.budget = Budget(_WORK)
         self.counterexample: dict[str, int] | None = None
 
     def hypotheses(self) -> tuple[Proposition, ...]:
@@ -162,25 +165,23 @@ class _Proof:
         return self._holds(Comparison("<=", constant(1), constant(0)), context, _SPLITS)
 
     def _holds(self, goal: Comparison, context: Context, splits: int) -> bool:
-        """Whether a comparison that is defined holds: directly, in every case of a split, or by the solver."""
-        used = _directly(goal, context)
-        if used is not None:
-            self.used |= used
-            return True
-        if splits:
-            for alternative, used in _splits(goal, context):
-                before = self.used
-                silent, self.solver = self.solver, False
-                try:
-                    children = (context.assume(case, used, alternative) for case in alternative.items)
-                    if all(self._holds(goal, child, splits - 1) for child in children):
-                        return True
-                finally:
-                    self.solver = silent
-                self.used = before
-        return self.solver and self._by_solver(goal, context)
+        """Whether a comparison that is defined holds: directly, in both cases of a split, or by the solver."""
+        return self._holds_by_facts(goal, context, splits) or (self.solver and self._holds_by_solver(goal, context))
 
-    def _by_solver(self, goal: Comparison, context: Context) -> bool:
+    def _holds_by_facts(self, goal: Comparison, context: Context, splits: int) -> bool:
+        for effort in range(3):
+            used = _directly(goal, context, effort, self.budget)
+            if used is not None:
+                self.used |= used
+                return True
+        split = _split(goal, context) if splits else None
+        if split is None:
+            return False
+        alternative, used = split
+        children = (context.assume(case, used, alternative) for case in alternative.items)
+        return all(self._holds_by_facts(goal, child, splits - 1) for child in children)
+
+    def _holds_by_solver(self, goal: Comparison, context: Context) -> bool:
         answer = smt.ask(context, negate(goal))
         if answer.used is not None:
             self.used |= answer.used
@@ -196,36 +197,35 @@ class _Proof:
         return False
 
 
-def _directly(goal: Comparison, context: Context) -> Used | None:
+def _directly(goal: Comparison, context: Context, effort: int, budget: Budget) -> Used | None:
     """What a proof by rewriting and linear arithmetic used, or None."""
-    if goal.relation in ("=", "!="):
-        margin, used = context.reduce(goal.left - goal.right)
-        if goal.relation == "!=":
-            above = _refuted(-margin, context)
-            below = above if above is not None else _refuted(margin, context)
-            return None if below is None else used | below
-        if margin.value == 0:
-            return used
-        above = _refuted(margin - 1, context)
-        below = _refuted(-margin - 1, context) if above is not None else None
-        return None if above is None or below is None else used | above | below
-    margin, used = context.reduce(difference(goal))
-    if context.is_natural(margin):
+    if goal.relation not in ("=", "!="):
+        margin, used = context.reduce(difference(goal))
+        proof = 0 if context.is_natural(margin) else context.refutes(-margin - 1, effort, budget)
+        return None if proof is None else used | proof
+    margin, used = context.reduce(goal.left - goal.right)
+    if goal.relation == "!=":
+        for possible in (margin, -margin):
+            proof = context.refutes(possible, effort, budget)
+            if proof is not None:
+                return used | proof
+        return None
+    if margin.value == 0:
         return used
-    proof = _refuted(-margin - 1, context)
-    return None if proof is None else used | proof
+    for possible in (margin - 1, -margin - 1):
+        proof = context.refutes(possible, effort, budget)
+        if proof is None:
+            return None
+        used |= proof
+    return used
 
 
-def _refuted(at_least_zero: Dim, context: Context) -> Used | None:
-    return context.refutes(at_least_zero)
-
-
-def _splits(goal: Comparison, context: Context) -> Iterator[tuple[Or, Used]]:
-    """Case distinctions worth trying: which side a minimum takes, and the alternatives among the facts."""
-    seen: set[Minimum] = set()
-    for expression in (context.reduce(goal.left - goal.right)[0], *context.bounds):
+def _split(goal: Comparison, context: Context) -> tuple[Or, Used] | None:
+    """The next case distinction: which side a minimum takes, or an alternative among the facts."""
+    margin, _ = context.reduce(goal.left - goal.right)
+    for expression in (margin, *context.bounds):
         for atom in expression.atoms():
-            if isinstance(atom, Minimum) and atom not in seen:
-                seen.add(atom)
-                yield Or((Comparison("<=", atom.left, atom.right), Comparison("<=", atom.right, atom.left))), 0
-    yield from context.alternatives
+            if isinstance(atom, Minimum):
+                left, right = atom.left, atom.right
+                return Or((Comparison("<=", left, right), Comparison("<=", right, left))), 0
+    return next(iter(context.alternatives), None)
