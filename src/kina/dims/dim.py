@@ -46,6 +46,14 @@ class _Division:
     def __hash__(self) -> int:
         return hash(self.key)
 
+    @property
+    def first(self) -> Dim:
+        return self.numerator
+
+    @property
+    def second(self) -> Dim:
+        return self.denominator
+
 
 @dataclass(frozen=True, slots=True)
 class FloorDiv(_Division):
@@ -88,6 +96,14 @@ class _Choice:
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+    @property
+    def first(self) -> Dim:
+        return self.left
+
+    @property
+    def second(self) -> Dim:
+        return self.right
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,13 +307,7 @@ class Dim:
 
 def parts(atom: Atom) -> tuple[Dim, ...]:
     """The dimension expressions inside an atom, in order; none for a variable."""
-    match atom:
-        case Variable():
-            return ()
-        case Minimum(left, right) | Maximum(left, right):
-            return (left, right)
-        case FloorDiv(a, b) | Modulo(a, b) | CeilDiv(a, b):
-            return (a, b)
+    return () if isinstance(atom, Variable) else (atom.first, atom.second)
 
 
 def _is_tight(d: Dim) -> bool:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kina.dims import smt
-from kina.dims.context import Context, Used, difference
+from kina.dims.bounds import Used
+from kina.dims.context import Context, difference
 from kina.dims.dim import Minimum, constant, parts
 from kina.dims.linear import Budget
-from kina.dims.proposition import And, Comparison, Or, Proposition, negate, variables
+from kina.dims.proposition import NEGATION, And, Comparison, Or, Proposition, negate, variables
 from kina.dims.search import breaks, complete, counterexample
 
 _SPLITS = 4
@@ -81,17 +82,17 @@ def settle(goal: Proposition, facts: Facts) -> Verdict:
 
 def _settle(goal: Proposition, facts: Facts) -> Verdict:
     context = facts.context()
-    by_facts = _Proof(goal, facts, solver=False)
-    if by_facts.of(goal, context):
-        return Verdict(Status.FACTS, used=by_facts.hypotheses())
+    proof = _Proof(goal, facts)
+    if proof.of(goal, context):
+        return Verdict(Status.FACTS, used=proof.hypotheses())
     sizes = counterexample(goal, facts.hypotheses, context)
     if sizes is not None:
         return Verdict(Status.REFUTED, sizes)
-    by_solver = _Proof(goal, facts, solver=True)
-    if by_solver.of(goal, context):
-        return Verdict(Status.SMT, used=by_solver.hypotheses())
-    if by_solver.counterexample is not None:
-        return Verdict(Status.REFUTED, by_solver.counterexample)
+    proof.may_ask_solver()
+    if proof.of(goal, context):
+        return Verdict(Status.SMT, used=proof.hypotheses())
+    if proof.counterexample is not None:
+        return Verdict(Status.REFUTED, proof.counterexample)
     return Verdict(Status.UNDECIDED)
 
 
@@ -113,15 +114,25 @@ def _holds_by_normal_form(goal: Proposition) -> bool:
 
 
 class _Proof:
-    """One attempt at a goal, with what it used; the solver's models are tried as counterexamples to the whole goal."""
+    """An attempt at a goal, first by facts and then with the solver, and what it rests on.
 
-    def __init__(self, goal: Proposition, facts: Facts, solver: bool) -> None:
+    The solver's models are tried as counterexamples to the whole goal.
+    """
+
+    def __init__(self, goal: Proposition, facts: Facts) -> None:
         self.goal = goal
         self.facts = facts
-        self.solver = solver
         self.used: Used = 0
         self.budget = Budget(_WORK)
+        self.solver = False
+        self.beyond_facts: set[Comparison] = set()
         self.counterexample: dict[str, int] | None = None
+
+    def may_ask_solver(self) -> None:
+        """Starts over; what the facts could not show goes to the solver this time."""
+        self.used = 0
+        self.budget = Budget(_WORK)
+        self.solver = True
 
     def hypotheses(self) -> tuple[Proposition, ...]:
         return tuple(h for i, h in enumerate(self.facts.hypotheses) if self.used >> i & 1)
@@ -144,13 +155,13 @@ class _Proof:
                     return False
                 return self.of(Or(items[1:]), context.assume(negate(items[0]), 0))
             case Comparison():
-                return self._defined(goal, context) and self._holds(goal, context, _SPLITS)
+                return self._defined(goal, context) and self._holds(goal, context)
 
     def _defined(self, p: Proposition, context: Context) -> bool:
         match p:
             case Comparison(_, left, right):
                 for denominator in (*left.denominators, *right.denominators):
-                    if not self._holds(Comparison(">=", denominator, constant(1)), context, _SPLITS):
+                    if not self._holds(Comparison(">=", denominator, constant(1)), context):
                         return False
                 return True
             case And((first, *rest)):
@@ -162,13 +173,20 @@ class _Proof:
                 return True
 
     def _impossible(self, context: Context) -> bool:
-        return self._holds(Comparison("<=", constant(1), constant(0)), context, _SPLITS)
+        return self._holds(Comparison("<=", constant(1), constant(0)), context)
 
-    def _holds(self, goal: Comparison, context: Context, splits: int) -> bool:
-        """Whether a comparison that is defined holds: directly, in both cases of a split, or by the solver."""
-        return self._holds_by_facts(goal, context, splits) or (self.solver and self._holds_by_solver(goal, context))
+    def _holds(self, goal: Comparison, context: Context) -> bool:
+        """Whether a comparison that is defined holds."""
+        if goal not in self.beyond_facts:
+            before = self.used
+            if self._holds_by_facts(goal, context, _SPLITS):
+                return True
+            self.used = before
+            self.beyond_facts.add(goal)
+        return self.solver and self._holds_by_solver(goal, context)
 
     def _holds_by_facts(self, goal: Comparison, context: Context, splits: int) -> bool:
+        """By rewriting and linear arithmetic, directly or in all cases of a distinction."""
         for effort in range(3):
             used = _directly(goal, context, effort, self.budget)
             if used is not None:
@@ -182,16 +200,15 @@ class _Proof:
         return all(self._holds_by_facts(goal, child, splits - 1) for child in children)
 
     def _holds_by_solver(self, goal: Comparison, context: Context) -> bool:
-        answer = smt.ask(context, negate(goal))
+        answer = smt.ask(context, Comparison(NEGATION[goal.relation], goal.left, goal.right))
         if answer.used is not None:
             self.used |= answer.used
             return True
         if answer.model is not None and self.counterexample is None:
             names = sorted(variables(self.goal).union(*map(variables, self.facts.hypotheses)))
-            values = {n: context.rules[n][0] if n in context.rules else None for n in names}
-            unknowns = {n: 1 for v in values.values() if v is not None for n in v.variables}
-            unknowns |= dict.fromkeys(names, 1) | answer.model
-            sizes = complete(unknowns, values)
+            values = {name: context.value_of(name) for name in names}
+            unknowns = {unknown: 1 for value in values.values() for unknown in value.variables}
+            sizes = complete(unknowns | answer.model, values)
             if sizes is not None and breaks(self.goal, self.facts.hypotheses, sizes):
                 self.counterexample = sizes
         return False
@@ -201,19 +218,19 @@ def _directly(goal: Comparison, context: Context, effort: int, budget: Budget) -
     """What a proof by rewriting and linear arithmetic used, or None."""
     if goal.relation not in ("=", "!="):
         margin, used = context.reduce(difference(goal))
-        proof = 0 if context.is_natural(margin) else context.refutes(-margin - 1, effort, budget)
+        proof = 0 if context.bounds.is_natural(margin) else context.bounds.refutes(-margin - 1, effort, budget)
         return None if proof is None else used | proof
     margin, used = context.reduce(goal.left - goal.right)
     if goal.relation == "!=":
         for possible in (margin, -margin):
-            proof = context.refutes(possible, effort, budget)
+            proof = context.bounds.refutes(possible, effort, budget)
             if proof is not None:
                 return used | proof
         return None
     if margin.value == 0:
         return used
     for possible in (margin - 1, -margin - 1):
-        proof = context.refutes(possible, effort, budget)
+        proof = context.bounds.refutes(possible, effort, budget)
         if proof is None:
             return None
         used |= proof
@@ -223,7 +240,7 @@ def _directly(goal: Comparison, context: Context, effort: int, budget: Budget) -
 def _split(goal: Comparison, context: Context) -> tuple[Or, Used] | None:
     """The next case distinction: which side a minimum takes, or an alternative among the facts."""
     margin, _ = context.reduce(goal.left - goal.right)
-    for expression in (margin, *context.bounds):
+    for expression in (margin, *context.bounds.known):
         for atom in expression.atoms():
             if isinstance(atom, Minimum):
                 left, right = atom.left, atom.right
