@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import gcd
 
-from kina.dims.dim import Atom, Dim, FloorDiv, Monomial, constant, of_monomial
+from kina.dims.dim import Atom, Dim, FloorDiv, Monomial, constant, of_monomial, without
 
 _ZERO = constant(0)
 _STEPS = 60
@@ -22,7 +22,7 @@ def divide(a: Dim, b: Dim) -> tuple[Dim, Dim]:
         if not rest.terms:
             break
         monomial, coefficient = rest.terms[-1]
-        share = cofactor(monomial, lead)
+        share = without(monomial, lead)
         times = coefficient // factor if share is not None else 0
         term = of_monomial(monomial) * coefficient
         if share is None or times == 0:
@@ -63,7 +63,7 @@ def exact_floor_div(a: Dim, b: Dim, is_natural: Callable[[Dim], bool]) -> tuple[
     Flattens `(x div c + y) div d` to `(x + c*y) div (c*d)`, splits off what divides exactly and cancels common factors.
     `a'` is 0 where nothing is left over.
     """
-    while (inner := _nested(a)) is not None:
+    while (inner := _nested(a)) is not None and inner.denominator is not _ZERO:
         outer = a - of_monomial((inner,))
         a, b = outer * inner.denominator + inner.numerator, b * inner.denominator
     whole, a = divide(a, b)
@@ -90,13 +90,3 @@ def _nested(a: Dim) -> FloorDiv | None:
     """The one division that stands in `a` as a term of its own, where there is just one."""
     found = [m[0] for m, c in a.terms if len(m) == 1 and c == 1 and isinstance(m[0], FloorDiv)]
     return found[0] if len(found) == 1 and isinstance(found[0], FloorDiv) else None
-
-
-def cofactor(monomial: Monomial, divisor: Monomial) -> Monomial | None:
-    """The atoms of `monomial` left when those of `divisor` are taken out, or None where one is missing."""
-    rest = list(monomial)
-    for atom in divisor:
-        if atom not in rest:
-            return None
-        rest.remove(atom)
-    return tuple(rest)

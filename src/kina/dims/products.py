@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from kina.dims.dim import Atom, Dim, Monomial, of_monomial
-from kina.dims.division import cofactor
+from kina.dims.dim import Atom, Dim, Monomial, of_monomial, without
 
 _LIMIT = (40, 120, 240)
 
@@ -24,9 +23,9 @@ def with_products(
     for _ in range(effort):
         for monomial in tuple(wanted):
             for bound, origin in sources:
-                for cofactor_ in _cofactors(bound, monomial):
-                    if all(map(is_natural, cofactor_)):
-                        found.setdefault(bound * of_monomial(cofactor_), origin)
+                for cofactor in _cofactors(bound, monomial):
+                    if all(map(is_natural, cofactor)):
+                        found.setdefault(bound * of_monomial(cofactor), origin)
             if len(found) > _LIMIT[effort]:
                 return list(found.items())
         wanted = _nonlinear(found)
@@ -40,7 +39,7 @@ def _nonlinear(bounds: Iterable[Dim]) -> dict[Monomial, None]:
 def _cofactors(bound: Dim, monomial: Monomial) -> dict[Monomial, None]:
     found: dict[Monomial, None] = {}
     for own, _ in bound.terms:
-        rest = cofactor(monomial, own) if own else None
+        rest = without(monomial, own) if own else None
         if rest:
             found[rest] = None
     return found

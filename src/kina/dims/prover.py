@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kina.dims import smt
-from kina.dims.context import Context, Used, difference
-from kina.dims.dim import Dim, Minimum, constant, parts
-from kina.dims.proposition import And, Comparison, Or, Proposition, negate, variables
+from kina.dims.bounds import Used
+from kina.dims.context import Context, difference
+from kina.dims.dim import Minimum, constant, parts
+from kina.dims.linear import Budget
+from kina.dims.proposition import NEGATION, And, Comparison, Or, Proposition, negate, variables
 from kina.dims.search import breaks, complete, counterexample
 
 _SPLITS = 4
+_WORK = 100_000
 
 
 class Status(StrEnum):
@@ -79,17 +82,17 @@ def settle(goal: Proposition, facts: Facts) -> Verdict:
 
 def _settle(goal: Proposition, facts: Facts) -> Verdict:
     context = facts.context()
-    by_facts = _Proof(goal, facts, solver=False)
-    if by_facts.of(goal, context):
-        return Verdict(Status.FACTS, used=by_facts.hypotheses())
+    proof = _Proof(goal, facts)
+    if proof.of(goal, context):
+        return Verdict(Status.FACTS, used=proof.hypotheses())
     sizes = counterexample(goal, facts.hypotheses, context)
     if sizes is not None:
         return Verdict(Status.REFUTED, sizes)
-    by_solver = _Proof(goal, facts, solver=True)
-    if by_solver.of(goal, context):
-        return Verdict(Status.SMT, used=by_solver.hypotheses())
-    if by_solver.counterexample is not None:
-        return Verdict(Status.REFUTED, by_solver.counterexample)
+    proof.may_ask_solver()
+    if proof.of(goal, context):
+        return Verdict(Status.SMT, used=proof.hypotheses())
+    if proof.counterexample is not None:
+        return Verdict(Status.REFUTED, proof.counterexample)
     return Verdict(Status.UNDECIDED)
 
 
@@ -111,14 +114,25 @@ def _holds_by_normal_form(goal: Proposition) -> bool:
 
 
 class _Proof:
-    """One attempt at a goal, with what it used; the solver's models are tried as counterexamples to the whole goal."""
+    """An attempt at a goal, first by facts and then with the solver, and what it rests on.
 
-    def __init__(self, goal: Proposition, facts: Facts, solver: bool) -> None:
+    The solver's models are tried as counterexamples to the whole goal.
+    """
+
+    def __init__(self, goal: Proposition, facts: Facts) -> None:
         self.goal = goal
         self.facts = facts
-        self.solver = solver
         self.used: Used = 0
+        self.budget = Budget(_WORK)
+        self.solver = False
+        self.beyond_facts: set[Comparison] = set()
         self.counterexample: dict[str, int] | None = None
+
+    def may_ask_solver(self) -> None:
+        """Starts over; what the facts could not show goes to the solver this time."""
+        self.used = 0
+        self.budget = Budget(_WORK)
+        self.solver = True
 
     def hypotheses(self) -> tuple[Proposition, ...]:
         return tuple(h for i, h in enumerate(self.facts.hypotheses) if self.used >> i & 1)
@@ -141,13 +155,13 @@ class _Proof:
                     return False
                 return self.of(Or(items[1:]), context.assume(negate(items[0]), 0))
             case Comparison():
-                return self._defined(goal, context) and self._holds(goal, context, _SPLITS)
+                return self._defined(goal, context) and self._holds(goal, context)
 
     def _defined(self, p: Proposition, context: Context) -> bool:
         match p:
             case Comparison(_, left, right):
                 for denominator in (*left.denominators, *right.denominators):
-                    if not self._holds(Comparison(">=", denominator, constant(1)), context, _SPLITS):
+                    if not self._holds(Comparison(">=", denominator, constant(1)), context):
                         return False
                 return True
             case And((first, *rest)):
@@ -159,73 +173,76 @@ class _Proof:
                 return True
 
     def _impossible(self, context: Context) -> bool:
-        return self._holds(Comparison("<=", constant(1), constant(0)), context, _SPLITS)
+        return self._holds(Comparison("<=", constant(1), constant(0)), context)
 
-    def _holds(self, goal: Comparison, context: Context, splits: int) -> bool:
-        """Whether a comparison that is defined holds: directly, in every case of a split, or by the solver."""
-        used = _directly(goal, context)
-        if used is not None:
-            self.used |= used
-            return True
-        if splits:
-            for alternative, used in _splits(goal, context):
-                before = self.used
-                silent, self.solver = self.solver, False
-                try:
-                    children = (context.assume(case, used, alternative) for case in alternative.items)
-                    if all(self._holds(goal, child, splits - 1) for child in children):
-                        return True
-                finally:
-                    self.solver = silent
-                self.used = before
-        return self.solver and self._by_solver(goal, context)
+    def _holds(self, goal: Comparison, context: Context) -> bool:
+        """Whether a comparison that is defined holds."""
+        if goal not in self.beyond_facts:
+            before = self.used
+            if self._holds_by_facts(goal, context, _SPLITS):
+                return True
+            self.used = before
+            self.beyond_facts.add(goal)
+        return self.solver and self._holds_by_solver(goal, context)
 
-    def _by_solver(self, goal: Comparison, context: Context) -> bool:
-        answer = smt.ask(context, negate(goal))
+    def _holds_by_facts(self, goal: Comparison, context: Context, splits: int) -> bool:
+        """By rewriting and linear arithmetic, directly or in all cases of a distinction."""
+        for effort in range(3):
+            used = _directly(goal, context, effort, self.budget)
+            if used is not None:
+                self.used |= used
+                return True
+        split = _split(goal, context) if splits else None
+        if split is None:
+            return False
+        alternative, used = split
+        children = (context.assume(case, used, alternative) for case in alternative.items)
+        return all(self._holds_by_facts(goal, child, splits - 1) for child in children)
+
+    def _holds_by_solver(self, goal: Comparison, context: Context) -> bool:
+        answer = smt.ask(context, Comparison(NEGATION[goal.relation], goal.left, goal.right))
         if answer.used is not None:
             self.used |= answer.used
             return True
         if answer.model is not None and self.counterexample is None:
             names = sorted(variables(self.goal).union(*map(variables, self.facts.hypotheses)))
-            values = {n: context.rules[n][0] if n in context.rules else None for n in names}
-            unknowns = {n: 1 for v in values.values() if v is not None for n in v.variables}
-            unknowns |= dict.fromkeys(names, 1) | answer.model
-            sizes = complete(unknowns, values)
+            values = {name: context.value_of(name) for name in names}
+            unknowns = {unknown: 1 for value in values.values() for unknown in value.variables}
+            sizes = complete(unknowns | answer.model, values)
             if sizes is not None and breaks(self.goal, self.facts.hypotheses, sizes):
                 self.counterexample = sizes
         return False
 
 
-def _directly(goal: Comparison, context: Context) -> Used | None:
+def _directly(goal: Comparison, context: Context, effort: int, budget: Budget) -> Used | None:
     """What a proof by rewriting and linear arithmetic used, or None."""
-    if goal.relation in ("=", "!="):
-        margin, used = context.reduce(goal.left - goal.right)
-        if goal.relation == "!=":
-            above = _refuted(-margin, context)
-            below = above if above is not None else _refuted(margin, context)
-            return None if below is None else used | below
-        if margin.value == 0:
-            return used
-        above = _refuted(margin - 1, context)
-        below = _refuted(-margin - 1, context) if above is not None else None
-        return None if above is None or below is None else used | above | below
-    margin, used = context.reduce(difference(goal))
-    if context.is_natural(margin):
+    if goal.relation not in ("=", "!="):
+        margin, used = context.reduce(difference(goal))
+        proof = 0 if context.bounds.is_natural(margin) else context.bounds.refutes(-margin - 1, effort, budget)
+        return None if proof is None else used | proof
+    margin, used = context.reduce(goal.left - goal.right)
+    if goal.relation == "!=":
+        for possible in (margin, -margin):
+            proof = context.bounds.refutes(possible, effort, budget)
+            if proof is not None:
+                return used | proof
+        return None
+    if margin.value == 0:
         return used
-    proof = _refuted(-margin - 1, context)
-    return None if proof is None else used | proof
+    for possible in (margin - 1, -margin - 1):
+        proof = context.bounds.refutes(possible, effort, budget)
+        if proof is None:
+            return None
+        used |= proof
+    return used
 
 
-def _refuted(at_least_zero: Dim, context: Context) -> Used | None:
-    return context.refutes(at_least_zero)
-
-
-def _splits(goal: Comparison, context: Context) -> Iterator[tuple[Or, Used]]:
-    """Case distinctions worth trying: which side a minimum takes, and the alternatives among the facts."""
-    seen: set[Minimum] = set()
-    for expression in (context.reduce(goal.left - goal.right)[0], *context.bounds):
+def _split(goal: Comparison, context: Context) -> tuple[Or, Used] | None:
+    """The next case distinction: which side a minimum takes, or an alternative among the facts."""
+    margin, _ = context.reduce(goal.left - goal.right)
+    for expression in (margin, *context.bounds.known):
         for atom in expression.atoms():
-            if isinstance(atom, Minimum) and atom not in seen:
-                seen.add(atom)
-                yield Or((Comparison("<=", atom.left, atom.right), Comparison("<=", atom.right, atom.left))), 0
-    yield from context.alternatives
+            if isinstance(atom, Minimum):
+                left, right = atom.left, atom.right
+                return Or((Comparison("<=", left, right), Comparison("<=", right, left))), 0
+    return next(iter(context.alternatives), None)

@@ -33,10 +33,8 @@ def counterexample(goal: Proposition, hypotheses: Sequence[Proposition], context
     Walks the unknowns that the context has left, so that `H mod 8 = 0` tries multiples of 8 only.
     """
     names = sorted(variables(goal).union(*map(variables, hypotheses)))
-    values = {name: context.rules[name][0] if name in context.rules else None for name in names}
-    unknowns = sorted(
-        {name for name, value in values.items() if value is None}.union(*(v.variables for v in values.values() if v))
-    )
+    values = {name: context.value_of(name) for name in names}
+    unknowns = sorted(frozenset().union(*(value.variables for value in values.values())))
     hypotheses = sorted(hypotheses, key=lambda p: len(variables(p)))
     for numbers in _small(len(unknowns)):
         sizes = complete(dict(zip(unknowns, numbers, strict=True)), values)
@@ -45,12 +43,12 @@ def counterexample(goal: Proposition, hypotheses: Sequence[Proposition], context
     return None
 
 
-def complete(unknowns: Mapping[str, int], values: Mapping[str, Dim | None]) -> dict[str, int] | None:
+def complete(unknowns: Mapping[str, int], values: Mapping[str, Dim]) -> dict[str, int] | None:
     """The sizes that follow from the unknowns, or None where one would be negative."""
     sizes: dict[str, int] = {}
     for name, value in values.items():
         try:
-            size = unknowns[name] if value is None else value.evaluate(unknowns)
+            size = value.evaluate(unknowns)
         except UndefinedSize:
             return None
         if size < 0:
