@@ -10,7 +10,7 @@ from kina.core.ir import Apply, Call, Check, Function, Tree, Value, leaves, tree
 from kina.dims.proposition import Proposition, equal
 from kina.dims.proposition import substitute as substitute_proposition
 from kina.dims.prover import Facts, settle
-from kina.dims.regroup import Regrouping, regroup
+from kina.dims.regroup import regroup
 from kina.ops.base import DTypeClass
 from kina.types import Shape, Tensor, Tuple, Type, substitute
 
@@ -117,7 +117,7 @@ class _Verifying:
         _prove(goal, self.facts)
 
     def regroups(self, source: Shape, target: Shape) -> None:
-        if not isinstance(regroup(source, target, self.facts), Regrouping):
+        if not isinstance(regroup(source, target, self.facts), tuple):
             raise InvalidCore("reshape does not regroup")
 
     def refuse(self, message: str, *, operand: int | None = None, help: str | None = None) -> NoReturn:

@@ -240,10 +240,64 @@ def _call(
 
 
 _KNOWN_OPERATIONS = frozenset(
-    """stack split slice pad flip roll repeat einsum rearrange unflatten conv max_pool avg_pool gather take_along scatter
-    dynamic_slice update_slice one_hot top_k sort argsort nonzero compress zeros ones full iota eye uniform normal
-    bernoulli categorical cumsum cumprod cummax stop_gradient grad value_and_grad vjp jvp jacobian hessian checkpoint
-    custom_vjp map fold scan vmap print emit check with_seed ref dim_value to_dim""".split()
+    [
+        "stack",
+        "split",
+        "slice",
+        "pad",
+        "flip",
+        "roll",
+        "repeat",
+        "einsum",
+        "rearrange",
+        "unflatten",
+        "conv",
+        "max_pool",
+        "avg_pool",
+        "gather",
+        "take_along",
+        "scatter",
+        "dynamic_slice",
+        "update_slice",
+        "one_hot",
+        "top_k",
+        "sort",
+        "argsort",
+        "nonzero",
+        "compress",
+        "zeros",
+        "ones",
+        "full",
+        "iota",
+        "eye",
+        "uniform",
+        "normal",
+        "bernoulli",
+        "categorical",
+        "cumsum",
+        "cumprod",
+        "cummax",
+        "stop_gradient",
+        "grad",
+        "value_and_grad",
+        "vjp",
+        "jvp",
+        "jacobian",
+        "hessian",
+        "checkpoint",
+        "custom_vjp",
+        "map",
+        "fold",
+        "scan",
+        "vmap",
+        "print",
+        "emit",
+        "check",
+        "with_seed",
+        "ref",
+        "dim_value",
+        "to_dim",
+    ]
 )
 """Operations of the language that this version lacks: named in the error, listed in docs/status.md."""
 
