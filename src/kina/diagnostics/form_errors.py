@@ -168,7 +168,7 @@ def hole(span: Span, name: str | None, wanted: object | None, scope: Sequence[tu
     )  # fmt: skip
 
 
-# ---------------------------------------------------------------- K0208, K0209 malformed dimensions, propositions, types
+# ---------------------------------------------------------------- K0208, K0209 malformed sizes, claims, types
 
 
 def not_a_dimension(span: Span, why: str) -> Diagnostic:
