@@ -37,7 +37,13 @@ class Program:
         assert [d.code for d in self.errors] == [code], [(d.code, d.message) for d in self.errors]
         (error,) = self.errors
         said = "\n".join(
-            [error.message, error.label, *error.notes, *(h.message for h in error.help), *(label.text for label in error.labels)]
+            [
+                error.message,
+                error.label,
+                *error.notes,
+                *(h.message for h in error.help),
+                *(label.text for label in error.labels),
+            ]
         )
         for text in texts:
             assert text in said, said
