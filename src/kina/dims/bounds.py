@@ -36,8 +36,8 @@ class Bounds:
         copy.contradictory = self.contradictory
         return copy
 
-    def add(self, at_least_zero: Dim, used: Used) -> Used | None:
-        """Enters a bound. When its opposite is known too, the expression is 0: returns what that rests on."""
+    def add(self, at_least_zero: Dim, used: Used) -> tuple[Dim, Used] | None:
+        """Enters a bound. Returns what must be 0 because its opposite is known too, with what that rests on."""
         bound = tightened(at_least_zero)
         if bound.value is not None:
             if bound.value < 0:
@@ -46,7 +46,7 @@ class Bounds:
         self.known.setdefault(bound, used)
         self._natural.clear()
         opposite = self.known.get(-bound)
-        return None if opposite is None else used | opposite
+        return None if opposite is None else (bound, used | opposite)
 
     # ------------------------------------------------------------ consequences
 

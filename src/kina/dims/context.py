@@ -93,7 +93,7 @@ class Context:
         reduced, by = self.reduce(at_least_zero)
         zero = self.bounds.add(reduced, used | by)
         if zero is not None:
-            self._pending.append((reduced, zero))
+            self._pending.append(zero)
 
     # ------------------------------------------------------------ closing
 
