@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from math import gcd
 
-from kina.dims.dim import Atom, Dim, FloorDiv, Monomial, constant, of_monomial, without
+from kina.dims.dim import Atom, Dim, FloorDiv, Monomial, Variable, constant, of_monomial, without
 
 _ZERO = constant(0)
 _STEPS = 60
+_REMAINDERS = 128
 
 
 def divide(a: Dim, b: Dim) -> tuple[Dim, Dim]:
@@ -76,6 +78,20 @@ def exact_floor_div(a: Dim, b: Dim, is_natural: Callable[[Dim], bool]) -> tuple[
             a, b = divide(a, factor)[0], divide(b, factor)[0]
     more, a = divide(a, b)
     return whole + more, a, b
+
+
+def remainders(a: Dim, modulus: int) -> tuple[int, int]:
+    """The least and the greatest that `a mod modulus` can be, for a polynomial over variables.
+
+    It depends on the variables' own remainders alone, so a few values say it for all: `N*(N + 1)` is always even.
+    """
+    names = sorted(a.variables)
+    plain = all(isinstance(atom, Variable) for atom in a.atoms())
+    if not plain or modulus ** len(names) > _REMAINDERS:
+        return 0, modulus - 1
+    values = product(range(modulus), repeat=len(names))
+    found = {a.evaluate(dict(zip(names, numbers, strict=True))) % modulus for numbers in values}
+    return min(found), max(found)
 
 
 def _without_small_number(a: Dim, b: Dim) -> tuple[Dim, Dim]:

@@ -17,7 +17,7 @@ from kina.dims.context import Context
 from kina.dims.dim import Atom, CeilDiv, Dim, FloorDiv, Maximum, Minimum, Modulo, Variable, of_monomial
 from kina.dims.proposition import And, Comparison, Or, Proposition, Relation
 
-RESOURCES = 400_000
+RESOURCES = 250_000
 SEED = 7
 
 _RELATIONS: Mapping[Relation, Callable[[Any, Any], Any]] = {
