@@ -121,7 +121,7 @@ class Context:
         def name(atom: Atom) -> Dim:
             if not isinstance(atom, FloorDiv):
                 return of_monomial((atom,))
-            quotient = quotient_variable(atom.numerator, atom.denominator)
+            quotient = quotient_variable(atom.first, atom.second)
             if atom not in self.rewriter.quotients:
                 if self.bounds.natural_atom(atom):
                     self.bounds.signs[str(quotient)] = self.bounds.sign(of_monomial((atom,)))
@@ -129,9 +129,9 @@ class Context:
                     self.bounds.integers |= quotient.variables
                 self.rewriter.quotients[atom] = str(quotient)
                 self.rewriter.forget()
-                remainder = atom.numerator - atom.denominator * quotient
+                remainder = atom.first - atom.second * quotient
                 self._add_bound(remainder, used)
-                self._add_bound(atom.denominator - 1 - remainder, used)
+                self._add_bound(atom.second - 1 - remainder, used)
             return self.value_of(str(quotient))
 
         return equation.rebuild(name)

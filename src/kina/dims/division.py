@@ -65,9 +65,9 @@ def exact_floor_div(a: Dim, b: Dim, is_natural: Callable[[Dim], bool]) -> tuple[
     Flattens `(x div c + y) div d` to `(x + c*y) div (c*d)`, splits off what divides exactly and cancels common factors.
     `a'` is 0 where nothing is left over.
     """
-    while (inner := _nested(a)) is not None and inner.denominator is not _ZERO:
+    while (inner := _nested(a)) is not None and inner.second is not _ZERO:
         outer = a - of_monomial((inner,))
-        a, b = outer * inner.denominator + inner.numerator, b * inner.denominator
+        a, b = outer * inner.second + inner.first, b * inner.second
     whole, a = divide(a, b)
     if a is _ZERO:
         return whole, a, b

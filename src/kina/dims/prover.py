@@ -243,6 +243,6 @@ def _split(goal: Comparison, context: Context) -> tuple[Or, Used] | None:
     for expression in (margin, *context.bounds.known):
         for atom in expression.atoms():
             if isinstance(atom, Minimum):
-                left, right = atom.left, atom.right
+                left, right = atom.first, atom.second
                 return Or((Comparison("<=", left, right), Comparison("<=", right, left))), 0
     return next(iter(context.alternatives), None)
