@@ -42,7 +42,8 @@ class Matmul(Operation):
         assert dtype is not None
         wide = dtype.accumulator.numpy
         with np.errstate(all="ignore"):
-            return np.matmul(x.astype(wide), y.astype(wide)).astype(x.dtype)
+            found: Array = np.matmul(x.astype(wide), y.astype(wide)).astype(x.dtype)
+        return found
 
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
         x, _ = operands

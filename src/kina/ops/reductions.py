@@ -69,7 +69,8 @@ class _Reduction(Operation):
         assert dtype is not None
         wide = x.astype(dtype.accumulator.numpy)
         with np.errstate(all="ignore"):
-            return np.asarray(_REFERENCE[self.kind](wide, self.axes, self.keep)).astype(x.dtype)
+            found: Array = np.asarray(_REFERENCE[self.kind](wide, self.axes, self.keep)).astype(x.dtype)
+        return found
 
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
         (x,) = operands
@@ -97,7 +98,7 @@ class _Reduction(Operation):
                 total = over("sum", Call("exp", (Call("sub", (element, shift)),)))
                 return Call("add", (shift, Call("log", (total,))))
             case "sum" | "prod" | "max" | "min" | "any" | "all":
-                return over(self.kind, element)  # type: ignore[arg-type]
+                return over(self.kind, element)
             case _:
                 raise AssertionError(self.kind)
 
@@ -126,7 +127,7 @@ def _np_logsumexp(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     top = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
     shift = np.where(np.isinf(top), 0, top).astype(x.dtype)
     total = np.log(np.sum(np.exp(x - shift), axis=axis, keepdims=True)) + shift
-    return total if keepdims else np.squeeze(total, axis=axis)
+    return np.asarray(total if keepdims else np.squeeze(total, axis=axis))
 
 
 def _np_mean(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
