@@ -66,7 +66,8 @@ def _bfloat16() -> np.dtype[np.generic]:
     # Imported when first asked for: it takes longer to load than checking a program does.
     import ml_dtypes
 
-    return np.dtype(ml_dtypes.bfloat16)
+    dtype: np.dtype[np.generic] = np.dtype(ml_dtypes.bfloat16)
+    return dtype
 
 
 _FLOATS = frozenset({DType.F64, DType.F32, DType.F16, DType.BF16})
