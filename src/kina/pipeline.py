@@ -1,6 +1,6 @@
 """The way of a program through the house, in order, and nothing else.
 
-    source text -> syntax tree -> typed core -> one flat function -> kernels -> machine code
+source text -> syntax tree -> typed core -> one flat function -> kernels -> machine code
 """
 
 from __future__ import annotations

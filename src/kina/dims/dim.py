@@ -8,8 +8,13 @@ settles nearly every shape question. Build them with the operators and with `var
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
+from weakref import WeakValueDictionary
+
+AtomKey = tuple[int, str]
+"""What atoms are sorted by: variables by name, then the others by text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,60 +22,108 @@ class Variable:
     """A named size. Names are unique within a function."""
 
     name: str
+    key: AtomKey = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _keep_key(self, (0, self.name))
+
+    def __hash__(self) -> int:
+        return hash(self.key)
 
     def __str__(self) -> str:
         return self.name
 
 
 @dataclass(frozen=True, slots=True)
-class FloorDiv:
-    """`numerator div denominator`, rounded towards minus infinity."""
-
+class _Division:
     numerator: Dim
     denominator: Dim
+    key: AtomKey = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _keep_key(self, (1, str(self)))
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    @property
+    def first(self) -> Dim:
+        return self.numerator
+
+    @property
+    def second(self) -> Dim:
+        return self.denominator
+
+
+@dataclass(frozen=True, slots=True)
+class FloorDiv(_Division):
+    """`numerator div denominator`, rounded towards minus infinity; defined for a positive denominator."""
+
+    __hash__ = _Division.__hash__
 
     def __str__(self) -> str:
         return f"{self.numerator.factor_text()} div {self.denominator.factor_text()}"
 
 
 @dataclass(frozen=True, slots=True)
-class Modulo:
+class Modulo(_Division):
     """`numerator mod denominator`, in `[0, denominator)`."""
 
-    numerator: Dim
-    denominator: Dim
+    __hash__ = _Division.__hash__
 
     def __str__(self) -> str:
         return f"{self.numerator.factor_text()} mod {self.denominator.factor_text()}"
 
 
 @dataclass(frozen=True, slots=True)
-class CeilDiv:
+class CeilDiv(_Division):
     """`numerator / denominator`, rounded up."""
 
-    numerator: Dim
-    denominator: Dim
+    __hash__ = _Division.__hash__
 
     def __str__(self) -> str:
         return f"cdiv({self.numerator}, {self.denominator})"
 
 
 @dataclass(frozen=True, slots=True)
-class Minimum:
+class _Choice:
     left: Dim
     right: Dim
+    key: AtomKey = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _keep_key(self, (1, str(self)))
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    @property
+    def first(self) -> Dim:
+        return self.left
+
+    @property
+    def second(self) -> Dim:
+        return self.right
+
+
+@dataclass(frozen=True, slots=True)
+class Minimum(_Choice):
+    __hash__ = _Choice.__hash__
 
     def __str__(self) -> str:
         return f"min({self.left}, {self.right})"
 
 
 @dataclass(frozen=True, slots=True)
-class Maximum:
-    left: Dim
-    right: Dim
+class Maximum(_Choice):
+    __hash__ = _Choice.__hash__
 
     def __str__(self) -> str:
         return f"max({self.left}, {self.right})"
+
+
+def _keep_key(atom: Atom | _Division | _Choice, key: AtomKey) -> None:
+    object.__setattr__(atom, "key", key)
 
 
 Atom = Variable | FloorDiv | Modulo | CeilDiv | Minimum | Maximum
@@ -78,11 +131,13 @@ Monomial = tuple[Atom, ...]
 """Atoms of a product, sorted, with repetition; the empty monomial stands for 1."""
 
 Terms = tuple[tuple[Monomial, int], ...]
-_interned: dict[Terms, Dim] = {}
+"""Monomials with their coefficients, ascending by degree and then by the atoms' keys."""
+
+_interned: WeakValueDictionary[Terms, Dim] = WeakValueDictionary()
 
 
 class UndefinedSize(ArithmeticError):
-    """A division by zero while evaluating at concrete sizes."""
+    """A division by something that is not positive, while evaluating at concrete sizes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +175,10 @@ class Dim:
                     seen.add(atom)
                     yield atom
 
+    def coefficient(self, monomial: Monomial) -> int:
+        """The number before `monomial`; the constant term for the empty one."""
+        return next((c for m, c in self.terms if m == monomial), 0)
+
     @cached_property
     def variables(self) -> frozenset[str]:
         """The names of all variables inside."""
@@ -132,6 +191,19 @@ class Dim:
                     names |= part.variables
         return frozenset(names)
 
+    @cached_property
+    def denominators(self) -> tuple[Dim, ...]:
+        """What must be positive for this to be defined, the innermost first; positive numbers left out."""
+        found: dict[Dim, None] = {}
+        for atom in self.atoms():
+            for part in parts(atom):
+                found.update(dict.fromkeys(part.denominators))
+            if isinstance(atom, FloorDiv | Modulo | CeilDiv):
+                value = atom.denominator.value
+                if value is None or value <= 0:
+                    found[atom.denominator] = None
+        return tuple(found)
+
     # ------------------------------------------------------------ arithmetic
 
     def __add__(self, other: Dim | int) -> Dim:
@@ -141,11 +213,19 @@ class Dim:
         return _normal(total)
 
     def __mul__(self, other: Dim | int) -> Dim:
+        other = dim(other)
+        if len(self.terms) < len(other.terms):
+            self, other = other, self
+        match other.terms:
+            case ():
+                return other
+            case ((monomial, coefficient),):  # multiplying by one term keeps the terms in order
+                return _intern(tuple((_joined(m, monomial), c * coefficient) for m, c in self.terms))
         total: dict[Monomial, int] = {}
         for left, a in self.terms:
-            for right, b in dim(other).terms:
-                monomial = tuple(sorted(left + right, key=_atom_key)) if left and right else left or right
-                total[monomial] = total.get(monomial, 0) + a * b
+            for right, b in other.terms:
+                joined = _joined(left, right)
+                total[joined] = total.get(joined, 0) + a * b
         return _normal(total)
 
     def __neg__(self) -> Dim:
@@ -189,7 +269,10 @@ class Dim:
         return total
 
     def evaluate(self, sizes: Mapping[str, int]) -> int:
-        """The number this is at the given sizes. Raises `UndefinedSize` on division by zero, KeyError on a missing size."""
+        """The number this is at the given sizes.
+
+        Raises `UndefinedSize` on division by zero or less, KeyError on a missing size.
+        """
         total = 0
         for monomial, coefficient in self.terms:
             for atom in monomial:
@@ -200,6 +283,10 @@ class Dim:
     # ------------------------------------------------------------ text
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         if not self.terms:
             return "0"
         text = ""
@@ -220,13 +307,7 @@ class Dim:
 
 def parts(atom: Atom) -> tuple[Dim, ...]:
     """The dimension expressions inside an atom, in order; none for a variable."""
-    match atom:
-        case Variable():
-            return ()
-        case Minimum(left, right) | Maximum(left, right):
-            return (left, right)
-        case FloorDiv(a, b) | Modulo(a, b) | CeilDiv(a, b):
-            return (a, b)
+    return () if isinstance(atom, Variable) else (atom.first, atom.second)
 
 
 def _is_tight(d: Dim) -> bool:
@@ -246,10 +327,6 @@ def _monomial_text(monomial: Monomial, coefficient: int, alone: bool) -> str:
     return " * ".join(factors)
 
 
-def _atom_key(atom: Atom) -> tuple[int, str]:
-    return (0 if isinstance(atom, Variable) else 1, str(atom))
-
-
 def _term_key(term: tuple[Monomial, int]) -> tuple[int, int, str]:
     monomial, coefficient = term
     return (-len(monomial), coefficient < 0, " ".join(map(str, monomial)))
@@ -267,20 +344,28 @@ def _apply(kind: type[Atom], a: int, b: int) -> int:
         return min(a, b)
     if kind is Maximum:
         return max(a, b)
-    if b == 0:
-        raise UndefinedSize(f"{a} divided by 0")
+    if b <= 0:
+        raise UndefinedSize(f"{a} divided by {b}")
     if kind is FloorDiv:
         return a // b
     return a % b if kind is Modulo else -(-a // b)
 
 
+def _joined(left: Monomial, right: Monomial) -> Monomial:
+    return tuple(sorted(left + right, key=_atom_key)) if left and right else left or right
+
+
+_atom_key = attrgetter("key")
+
+
 def _normal(total: Mapping[Monomial, int]) -> Dim:
-    terms = tuple(
-        sorted(
-            ((m, c) for m, c in total.items() if c != 0),
-            key=lambda t: (len(t[0]), tuple(_atom_key(a) for a in t[0])),
-        )
-    )
+    terms = [(m, c) for m, c in total.items() if c]
+    if len(terms) > 1:
+        terms.sort(key=lambda t: (len(t[0]), [a.key for a in t[0]]))
+    return _intern(tuple(terms))
+
+
+def _intern(terms: Terms) -> Dim:
     found = _interned.get(terms)
     if found is None:
         found = _interned[terms] = Dim(terms)
@@ -292,6 +377,11 @@ def _of_atom(atom: Atom) -> Dim:
 
 
 # ---------------------------------------------------------------- constructors
+
+
+def of_monomial(monomial: Monomial) -> Dim:
+    """The product of the atoms of a sorted monomial."""
+    return _normal({monomial: 1})
 
 
 def constant(value: int) -> Dim:
@@ -308,23 +398,42 @@ def dim(value: Dim | int) -> Dim:
 
 
 def floor_div(numerator: Dim | int, denominator: Dim | int) -> Dim:
-    return _binary(FloorDiv, dim(numerator), dim(denominator))
+    a, b = dim(numerator), dim(denominator)
+    folded = _fold_division(FloorDiv, a, b)
+    if folded is not None:
+        return folded
+    whole, rest = _multiples(a, b)
+    return whole + (_fold_division(FloorDiv, rest, b) or _of_atom(FloorDiv(rest, b)))
 
 
 def modulo(numerator: Dim | int, denominator: Dim | int) -> Dim:
-    return _binary(Modulo, dim(numerator), dim(denominator))
+    a, b = dim(numerator), dim(denominator)
+    folded = _fold_division(Modulo, a, b)
+    if folded is not None:
+        return folded
+    _, rest = _multiples(a, b)
+    return _fold_division(Modulo, rest, b) or _of_atom(Modulo(rest, b))
 
 
 def ceil_div(numerator: Dim | int, denominator: Dim | int) -> Dim:
-    return _binary(CeilDiv, dim(numerator), dim(denominator))
+    a, b = dim(numerator), dim(denominator)
+    folded = _fold_division(CeilDiv, a, b)
+    if folded is not None:
+        return folded
+    whole, rest = _multiples(a, b)
+    return whole + (_fold_division(CeilDiv, rest, b) or _of_atom(CeilDiv(rest, b)))
 
 
 def minimum(left: Dim | int, right: Dim | int) -> Dim:
-    return _binary(Minimum, *_ordered(dim(left), dim(right)))
+    a, b = _ordered(dim(left), dim(right))
+    margin = (b - a).value
+    return _of_atom(Minimum(a, b)) if margin is None else a if margin >= 0 else b
 
 
 def maximum(left: Dim | int, right: Dim | int) -> Dim:
-    return _binary(Maximum, *_ordered(dim(left), dim(right)))
+    a, b = _ordered(dim(left), dim(right))
+    margin = (b - a).value
+    return _of_atom(Maximum(a, b)) if margin is None else b if margin >= 0 else a
 
 
 def product(dims: tuple[Dim, ...] | list[Dim]) -> Dim:
@@ -339,16 +448,49 @@ def _ordered(a: Dim, b: Dim) -> tuple[Dim, Dim]:
     return (a, b) if str(a) <= str(b) else (b, a)
 
 
-def _binary(kind: Callable[[Dim, Dim], Atom], a: Dim, b: Dim) -> Dim:
-    """Folds what needs no facts: constants, division by 1, `min(a, a)`. Division by 0 is left as it is."""
-    if kind in (Minimum, Maximum):
-        if a is b:
-            return a
-    elif b.value == 1:
+def _fold_division(kind: type[Atom], a: Dim, b: Dim) -> Dim | None:
+    """The value of a division of numbers or by 1. Division by 0 or less is left as it is: it must stay visible."""
+    if b.value == 1:
         return constant(0) if kind is Modulo else a
-    if a.value is not None and b.value is not None and (b.value != 0 or kind in (Minimum, Maximum)):
-        return constant(_apply(kind, a.value, b.value))  # type: ignore[arg-type]
-    return _of_atom(kind(a, b))
+    if a.value is not None and b.value is not None and b.value > 0:
+        return constant(_apply(kind, a.value, b.value))
+    return None
+
+
+def _multiples(a: Dim, b: Dim) -> tuple[Dim, Dim]:
+    """`(q, r)` with `a = b*q + r`: `q` has the terms of `a` that the one term of `b` divides.
+
+    Then `a div b = q + r div b` wherever `b` is positive, and both are undefined elsewhere: so `r` is kept from being 0
+    unless `b` is a positive number.
+    """
+    if len(b.terms) != 1:
+        return constant(0), a
+    ((divisor, factor),) = b.terms
+    if not divisor and factor <= 0:
+        return constant(0), a
+    whole: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
+    for monomial, coefficient in a.terms:
+        left = without(monomial, divisor)
+        if left is not None and coefficient % factor == 0:
+            whole[left] = coefficient // factor
+        elif not monomial and not divisor:
+            whole[()], rest[()] = divmod(coefficient, factor)
+        else:
+            rest[monomial] = coefficient
+    if not whole or (divisor and not rest):
+        return constant(0), a
+    return _normal(whole), _normal(rest)
+
+
+def without(monomial: Monomial, divisor: Monomial) -> Monomial | None:
+    """The atoms of `monomial` left when those of `divisor` are taken out, or None where one is missing."""
+    rest = list(monomial)
+    for atom in divisor:
+        if atom not in rest:
+            return None
+        rest.remove(atom)
+    return tuple(rest)
 
 
 BUILDERS: Mapping[type[Atom], Callable[[Dim, Dim], Dim]] = {

@@ -9,7 +9,7 @@ from typing import Literal
 from kina.dims.dim import Dim, constant, modulo
 
 Relation = Literal["=", "!=", "<", "<=", ">", ">="]
-_NEGATION: Mapping[Relation, Relation] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+NEGATION: Mapping[Relation, Relation] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def divides(divisor: Dim, multiple: Dim) -> Proposition:
 def negate(p: Proposition) -> Proposition:
     match p:
         case Comparison(relation, left, right):
-            return Comparison(_NEGATION[relation], left, right)
+            return Comparison(NEGATION[relation], left, right)
         case And(items):
             return Or(tuple(map(negate, items)))
         case Or(items):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from kina.core.ir import Program
 from kina.diagnostics import Diagnostic, Severity
-from kina.dims.prover import Status
 from kina.dims.proposition import Proposition
+from kina.dims.prover import Status
 from kina.source import Span
 from kina.types import Type
 

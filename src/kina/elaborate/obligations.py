@@ -1,0 +1,51 @@
+"""Obligations in code: proved, or an error that says which sizes break them or what would settle them."""
+
+from __future__ import annotations
+
+from kina.diagnostics import shape_errors as errors
+from kina.diagnostics.diagnostic import Edit, Help
+from kina.dims.proposition import Proposition, variables
+from kina.dims.prover import Status
+from kina.elaborate.context import Context
+from kina.source import Span
+
+
+def oblige(context: Context, goal: Proposition, span: Span, why: str) -> None:
+    """The goal has to hold for all sizes: an error unless it is proved."""
+    verdict = context.settle(goal, span, why)
+    if verdict.status.proved:
+        return
+    facts = context.facts.hypotheses
+    help_ = propose_requires(context, goal)
+    if verdict.status is Status.REFUTED:
+        raise context.report(errors.obligation_refuted(span, goal, why, verdict.counterexample or {}, facts, help_))
+    raise context.report(errors.obligation_undecided(span, goal, why, facts, help_))
+
+
+def propose_requires(context: Context, goal: Proposition) -> tuple[Help, ...]:
+    """A `requires` that can be pasted, where the signature's dimensions can state the goal."""
+    declaration = context.declaration
+    names = {b.name for b in declaration.binders}
+    if not names or not variables(goal) <= names:
+        return ()
+    last = declaration.binders[-1].span
+    text = last.source.text
+    end = text.find("]", last.end) + 1
+    if end == 0:
+        return ()
+    edit = Edit(Span(last.source, end, end), f" requires ({goal})")
+    return (Help(f"if callers always satisfy it, say so in {declaration.name}'s signature", (edit,)),)
+
+
+def assert_(context: Context, goal: Proposition, span: Span) -> None:
+    """`let assert`: proved (then redundant), refuted (an error), or checked when the program runs."""
+    verdict = context.settle(goal, span, "asserted")
+    if verdict.status.proved:
+        context.module.report(errors.assertion_redundant(span, goal, verdict.status.value))
+    elif verdict.status is Status.REFUTED:
+        raise context.report(errors.assertion_false(span, goal, verdict.counterexample or {}, context.facts.hypotheses))
+    else:
+        context.record(goal, span, "asserted", verdict)
+        context.module.report(errors.assertion_at_run_time(span, goal))
+        context.check_at_run_time(goal, span)
+    context.assume(goal)
