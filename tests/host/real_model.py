@@ -1,4 +1,4 @@
-"""Where the real model lies, if it has been fetched: `make demo` does that; `KINA_MODEL` names another place."""
+"""The real model, where it has been fetched already: `make demo` does that; `KINA_MODEL` names another place."""
 
 from __future__ import annotations
 

@@ -104,9 +104,9 @@ def test_names_that_are_not_there_get_an_error_with_what_is_near(model):
     file = open_gguf(model)
     with pytest.raises(KinaError, match=r"no tensor w.Q8_1 .* did you mean w.Q8_0"):
         file.dequantise("w.Q8_1")
-    with pytest.raises(KinaError, match="the metadata key tokenizer.ggml.merges is missing"):
+    with pytest.raises(KinaError, match=r"the metadata key tokenizer\.ggml\.merges is missing"):
         file.strings("tokenizer.ggml.merges")
-    with pytest.raises(KinaError, match="tokenizer.ggml.scores is no array of strings"):
+    with pytest.raises(KinaError, match=r"tokenizer\.ggml\.scores is no array of strings"):
         file.strings("tokenizer.ggml.scores")
 
 
