@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NoReturn
 
-from kina.core.ir import Apply, Call, Check, Function, Tree, Value, leaves, tree_type
+from kina.core.ir import Apply, Call, Check, Function, Value, leaves, tree_type
 from kina.dims.proposition import Proposition, equal
 from kina.dims.proposition import substitute as substitute_proposition
 from kina.dims.prover import Facts, settle
-from kina.dims.regroup import Regrouping, regroup
+from kina.dims.regroup import regroup
 from kina.ops.base import DTypeClass
 from kina.types import Shape, Tensor, Tuple, Type, substitute
 
@@ -73,7 +72,7 @@ def _prove(goal: Proposition, facts: Facts) -> None:
 
 def _same_type(got: Type, wanted: Type, facts: Facts) -> None:
     match got, wanted:
-        case Tensor(dtype, shape), Tensor(other, sizes) if dtype is other and len(shape) == len(sizes):
+        case Tensor(dtype, shape), Tensor(other_dtype, sizes) if dtype is other_dtype and len(shape) == len(sizes):
             for left, right in zip(shape, sizes, strict=True):
                 _prove(equal(left, right), facts)
         case Tuple(items), Tuple(others) if len(items) == len(others):
@@ -81,10 +80,6 @@ def _same_type(got: Type, wanted: Type, facts: Facts) -> None:
                 _same_type(item, other, facts)
         case _:
             raise InvalidCore(f"{got} is not {wanted}")
-
-
-def flat_names(tree: Tree) -> Iterator[str]:
-    return (v.name for v in leaves(tree))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +112,7 @@ class _Verifying:
         _prove(goal, self.facts)
 
     def regroups(self, source: Shape, target: Shape) -> None:
-        if not isinstance(regroup(source, target, self.facts), Regrouping):
+        if not isinstance(regroup(source, target, self.facts), tuple):
             raise InvalidCore("reshape does not regroup")
 
     def refuse(self, message: str, *, operand: int | None = None, help: str | None = None) -> NoReturn:

@@ -16,9 +16,9 @@ def _error(code: str, message: str, span: Span, label: str = "", **more: object)
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that was probably meant, if one is close."""
     candidates = list(known)
-    found = get_close_matches(name, candidates, n=1, cutoff=0.6)
+    found = get_close_matches(name, candidates, n=5, cutoff=0.6)
     if found:
-        return found[0]
+        return min(found, key=lambda match: abs(len(match) - len(name)))
     folded = {k.lower(): k for k in candidates}
     return folded.get(name.lower())
 
@@ -168,7 +168,7 @@ def hole(span: Span, name: str | None, wanted: object | None, scope: Sequence[tu
     )  # fmt: skip
 
 
-# ---------------------------------------------------------------- K0208, K0209 malformed dimensions, propositions, types
+# ---------------------------------------------------------------- K0208, K0209 malformed sizes, claims, types
 
 
 def not_a_dimension(span: Span, why: str) -> Diagnostic:

@@ -58,10 +58,11 @@ def operands_do_not_broadcast(
 ) -> Diagnostic:  # fmt: skip
     """Neither operand of an elementwise operation fits the other."""
     why = "one operand may stretch to the shape of the other; here neither fits"
+    differs = (f"they differ for {sizes_text(counterexample)}",) if counterexample else ()
     return _error(
         "K0301", "shapes do not match", span, f"`{shown}` needs one shape",
         labels=tuple(Label(place, f"this is {type_}") for place, type_ in places),
-        notes=(line_up(rows), why, *((f"they differ for {sizes_text(counterexample)}",) if counterexample else ()), *_facts_note(facts)),
+        notes=(line_up(rows), why, *differs, *_facts_note(facts)),
         help=help, counterexample=counterexample,
     )  # fmt: skip
 
@@ -146,7 +147,8 @@ def reshape_mixes_axes(
         labels=(Label(operand, "the operand"),) if operand != span else (),
         notes=(
             line_up(rows, from_right=False),
-            "reshape only merges neighbouring axes and splits an axis into neighbours; the volume is right, the order is not",
+            "reshape only merges neighbouring axes and splits an axis into neighbours;\n"
+            "the volume is right, the order is not",
         ),
         help=help,
     )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kina.core.ir import Value
 from kina.diagnostics import form_errors, shape_errors
-from kina.diagnostics.diagnostic import Edit, Help
+from kina.diagnostics.diagnostic import Diagnostic, Edit, Help
 from kina.diagnostics.shapes import Row
 from kina.dims.dim import Dim, constant
 from kina.dims.proposition import equal
@@ -66,7 +66,7 @@ def _stretched(
 def _does_not_fit(
     context: Context, shown: str, span: Span, smaller: tuple[Value, Span], larger: tuple[Value, Span], axis: int,
     verdict: Verdict,
-) -> shape_errors.Diagnostic:  # fmt: skip
+) -> Diagnostic:  # fmt: skip
     """The error, with both operands in the order of the source."""
     (x, x_span), (y, y_span) = smaller, larger
     offset = y.type.rank - x.type.rank

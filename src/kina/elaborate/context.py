@@ -67,6 +67,8 @@ class Context:
     places: dict[str, Span] = field(default_factory=dict)
     statements: list[Statement] = field(default_factory=list)
     taken: set[str] = field(default_factory=set)
+    refused: set[Proposition] = field(default_factory=set)
+    """Obligations already reported, so that the same one elsewhere says nothing more."""
     failed: bool = False
 
     # ------------------------------------------------------------ names

@@ -145,11 +145,16 @@ def _let_chain(context: Context, e: ast.Expr, expected: Type | None, name: str |
             except Reported:
                 poisoned = True
                 _poison(context, e)
-            e = e.body
+            e = _body(e)
         result = infer(context, e, expected, name)
         if poisoned:
             raise Reported
         return result
+
+
+def _body(e: ast.Expr) -> ast.Expr:
+    assert isinstance(e, ast.Let | ast.LetDim | ast.LetAssert | ast.LetAssertEq | ast.LetFunction)
+    return e.body
 
 
 def _bind_let(context: Context, e: ast.Let) -> None:
@@ -240,10 +245,12 @@ def _call(
 
 
 _KNOWN_OPERATIONS = frozenset(
-    """stack split slice pad flip roll repeat einsum rearrange unflatten conv max_pool avg_pool gather take_along scatter
-    dynamic_slice update_slice one_hot top_k sort argsort nonzero compress zeros ones full iota eye uniform normal
-    bernoulli categorical cumsum cumprod cummax stop_gradient grad value_and_grad vjp jvp jacobian hessian checkpoint
-    custom_vjp map fold scan vmap print emit check with_seed ref dim_value to_dim""".split()
+    """
+    stack split slice pad flip roll repeat einsum rearrange unflatten conv max_pool avg_pool gather take_along
+    scatter dynamic_slice update_slice one_hot top_k sort argsort nonzero compress zeros ones full iota eye
+    uniform normal bernoulli categorical cumsum cumprod cummax stop_gradient grad value_and_grad vjp jvp jacobian
+    hessian checkpoint custom_vjp map fold scan vmap print emit check with_seed ref dim_value to_dim
+    """.split()  # noqa: SIM905
 )
 """Operations of the language that this version lacks: named in the error, listed in docs/status.md."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kina.diagnostics import shape_errors as errors
 from kina.diagnostics.diagnostic import Edit, Help
-from kina.dims.proposition import Proposition, variables
-from kina.dims.prover import Status
-from kina.elaborate.context import Context
+from kina.dims.proposition import Proposition, negate, variables
+from kina.dims.prover import Status, settle
+from kina.elaborate.context import Context, Reported
 from kina.source import Span
 
 
@@ -15,6 +15,9 @@ def oblige(context: Context, goal: Proposition, span: Span, why: str) -> None:
     verdict = context.settle(goal, span, why)
     if verdict.status.proved:
         return
+    if goal in context.refused:
+        raise Reported
+    context.refused.add(goal)
     facts = context.facts.hypotheses
     help_ = propose_requires(context, goal)
     if verdict.status is Status.REFUTED:
@@ -23,10 +26,10 @@ def oblige(context: Context, goal: Proposition, span: Span, why: str) -> None:
 
 
 def propose_requires(context: Context, goal: Proposition) -> tuple[Help, ...]:
-    """A `requires` that can be pasted, where the signature's dimensions can state the goal."""
+    """A `requires` that can be pasted, where the signature's dimensions can state the goal and some sizes satisfy it."""
     declaration = context.declaration
     names = {b.name for b in declaration.binders}
-    if not names or not variables(goal) <= names:
+    if not names or not variables(goal) <= names or settle(negate(goal), context.facts).status.proved:
         return ()
     last = declaration.binders[-1].span
     text = last.source.text

@@ -7,7 +7,7 @@ from typing import Any
 
 from kina.core.ir import Tree, Value
 from kina.diagnostics import form_errors
-from kina.diagnostics.diagnostic import Edit, Help
+from kina.diagnostics.diagnostic import Diagnostic, Edit, Help
 from kina.dims.dim import Dim
 from kina.elaborate.broadcasting import stretch
 from kina.elaborate.context import Context
@@ -131,7 +131,7 @@ def _spellings(p: Parameter) -> tuple[str, ...]:
     return ("axis", "axes") if p.kind is Kind.AXES else (p.name,)
 
 
-def _bad_item(item: ast.Expr, entry: Entry, parameters: list[Parameter], twice: bool) -> form_errors.Diagnostic:
+def _bad_item(item: ast.Expr, entry: Entry, parameters: list[Parameter], twice: bool) -> Diagnostic:
     if not parameters:
         return form_errors.bad_attribute(item.span, f"`{entry.name}` takes nothing in a bracket", usage(entry))
     if twice:
@@ -166,7 +166,7 @@ def usage(entry: Entry) -> str:
     return " ".join([entry.name + (f"[{inside}]" if inside else ""), *names, *after])
 
 
-def _wrong_count(span: Span, entry: Entry, got: int) -> form_errors.Diagnostic:
+def _wrong_count(span: Span, entry: Entry, got: int) -> Diagnostic:
     wanted = [*entry.operand_names, *(p.name for p in entry.parameters if not p.bracket)]
     return form_errors.wrong_argument_count(span, entry.name, wanted, got, usage(entry), at_least=entry.variadic)
 

@@ -196,15 +196,13 @@ def operation(name: str, *, family: str, torch: str) -> Callable[[OperationType]
     """Registers an operation class under its surface name."""
 
     def register(cls: OperationType) -> OperationType:
-        cls = dataclass(frozen=True, slots=True)(cls)
-        cls.name, cls.family, cls.torch = name, family, torch
-        declare(
-            Entry(
-                name, family, torch, cls.__doc__ or "", cls.operand_names, cls.variadic, cls.parameters(), cls,
-                cls.samples,
-            )
-        )  # fmt: skip
-        return cls
+        declared = dataclass(frozen=True, slots=True)(cls)
+        declared.name, declared.family, declared.torch = name, family, torch
+        parameters = declared.parameters()
+        documentation = declared.__doc__ or ""
+        operands, variadic = declared.operand_names, declared.variadic
+        declare(Entry(name, family, torch, documentation, operands, variadic, parameters, declared, declared.samples))
+        return declared  # type: ignore[return-value]
 
     return register
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from kina.dims.dim import variable
 from kina.ops.base import Array, DTypeClass, Operation, Rule, Sample, operation
-from kina.ops.reductions import narrowed, widened
+from kina.ops.precision import narrowed, widened
 from kina.ops.scalar import Call, Element, Index, Reduce, Scalar
 from kina.types import DType, Tensor
 
@@ -42,7 +42,8 @@ class Matmul(Operation):
         assert dtype is not None
         wide = dtype.accumulator.numpy
         with np.errstate(all="ignore"):
-            return np.matmul(x.astype(wide), y.astype(wide)).astype(x.dtype)
+            found: Array = np.matmul(x.astype(wide), y.astype(wide)).astype(x.dtype)
+        return found
 
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
         x, _ = operands

@@ -26,6 +26,7 @@ from kina.ops.base import (
     declare,
     operation,
 )
+from kina.ops.precision import narrowed, widened
 from kina.ops.scalar import Call, Element, Function, Index, Scalar
 from kina.ops.scalar import Cast as ScalarCast
 from kina.ops.scalar import Literal as Number
@@ -99,9 +100,10 @@ class Elementwise(Operation):
         return result.astype(np.bool_ if f.gives_bool else given)
 
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
-        elements = tuple(Element(i, index) for i in range(len(operands)))
         dtype = operands[-1].dtype
-        return self.function.lower(elements, dtype, self.variant)
+        elements = tuple(widened(Element(i, index), x.dtype) for i, x in enumerate(operands))
+        result = self.function.lower(elements, dtype.accumulator, self.variant)
+        return result if self.function.gives_bool else narrowed(result, dtype)
 
 
 def _widen(x: Array) -> Array:
@@ -198,7 +200,7 @@ def _gelu(xs: tuple[Scalar, ...], dtype: DType, variant: str) -> Scalar:
 
 
 def _erf(x: Array) -> Array:
-    return np.vectorize(math.erf, otypes=[np.float64])(x).astype(x.dtype)
+    return np.asarray(np.vectorize(math.erf, otypes=[np.float64])(x)).astype(x.dtype)
 
 
 def _np_sigmoid(x: Array) -> Array:
@@ -316,7 +318,7 @@ class Cast(Operation):
     def reference(self, *operands: Array) -> Array:
         (x,) = operands
         if self.to.is_integer and DType.of_numpy(x.dtype) in (DType.F64, DType.F32, DType.F16, DType.BF16):
-            info = np.iinfo(self.to.numpy)  # type: ignore[arg-type]
+            info = np.iinfo(self.to.numpy)  # type: ignore[type-var]
             wide = np.trunc(np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf))
             above, below = wide >= float(info.max), wide <= float(info.min)
             inside = np.where(above | below, 0, wide).astype(self.to.numpy)
@@ -332,7 +334,8 @@ class Cast(Operation):
         pairs = [
             (DType.F32, DType.F64), (DType.F64, DType.F32), (DType.F32, DType.BF16), (DType.BF16, DType.F32),
             (DType.F32, DType.F16), (DType.F16, DType.F32), (DType.F32, DType.I32), (DType.I32, DType.F32),
-            (DType.I64, DType.I8), (DType.U8, DType.I64), (DType.F32, DType.BOOL), (DType.BOOL, DType.F32), (DType.I64, DType.F64),
+            (DType.I64, DType.I8), (DType.U8, DType.I64), (DType.F32, DType.BOOL),
+            (DType.BOOL, DType.F32), (DType.I64, DType.F64),
         ]  # fmt: skip
         return [Sample(cls(to), (Tensor(source, shape),)) for source, to in pairs]
 

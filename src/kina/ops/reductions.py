@@ -9,6 +9,7 @@ import numpy as np
 
 from kina.dims.dim import Dim, constant, product, variable
 from kina.ops.base import Array, DTypeClass, Kind, Operation, Rule, Sample, attribute, operation
+from kina.ops.precision import narrowed, widened
 from kina.ops.scalar import Call, Cast, Element, Index, Literal, Reduce, Reduction, Scalar, SizeValue
 from kina.types import DType, Tensor
 
@@ -38,16 +39,6 @@ def combine(kind: Reduction, body: Scalar, axes: Sequence[int], sizes: Sequence[
     return body
 
 
-def widened(x: Scalar, dtype: DType) -> Scalar:
-    """`x` in the type in which it accumulates."""
-    return x if dtype.accumulator is dtype else Cast(x, dtype.accumulator)
-
-
-def narrowed(x: Scalar, dtype: DType) -> Scalar:
-    """The accumulated value rounded back."""
-    return x if dtype.accumulator is dtype else Cast(x, dtype)
-
-
 class _Reduction(Operation):
     """What `reduce` and `reduce_keep` share: all but the result's shape and index."""
 
@@ -69,7 +60,8 @@ class _Reduction(Operation):
         assert dtype is not None
         wide = x.astype(dtype.accumulator.numpy)
         with np.errstate(all="ignore"):
-            return np.asarray(_REFERENCE[self.kind](wide, self.axes, self.keep)).astype(x.dtype)
+            found: Array = np.asarray(_REFERENCE[self.kind](wide, self.axes, self.keep)).astype(x.dtype)
+        return found
 
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
         (x,) = operands
@@ -97,7 +89,7 @@ class _Reduction(Operation):
                 total = over("sum", Call("exp", (Call("sub", (element, shift)),)))
                 return Call("add", (shift, Call("log", (total,))))
             case "sum" | "prod" | "max" | "min" | "any" | "all":
-                return over(self.kind, element)  # type: ignore[arg-type]
+                return over(self.kind, element)
             case _:
                 raise AssertionError(self.kind)
 
@@ -126,7 +118,7 @@ def _np_logsumexp(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     top = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
     shift = np.where(np.isinf(top), 0, top).astype(x.dtype)
     total = np.log(np.sum(np.exp(x - shift), axis=axis, keepdims=True)) + shift
-    return total if keepdims else np.squeeze(total, axis=axis)
+    return np.asarray(total if keepdims else np.squeeze(total, axis=axis))
 
 
 def _np_mean(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:

@@ -55,7 +55,7 @@ class Broadcast(Operation):
         (x,) = operands
         if x.rank > len(self.shape):
             rule.refuse(
-                f"broadcast cannot remove axes: {shape_text(x.shape)} has {x.rank}, {shape_text(self.shape)} has {len(self.shape)}",
+                f"broadcast cannot remove axes: {shape_text(x.shape)} has more than {shape_text(self.shape)}",
                 operand=0,
             )
         offset = len(self.shape) - x.rank
@@ -63,7 +63,7 @@ class Broadcast(Operation):
             if size is not _ONE:
                 rule.require(
                     equal(size, self.shape[offset + axis]),
-                    f"axis {axis} of the operand has size {size}, not literally 1, so it has to be the target's {self.shape[offset + axis]}",
+                    f"axis {axis} of the operand is not literally 1, so it cannot stretch",
                 )
         return x.with_shape(self.shape)
 

@@ -1,11 +1,13 @@
 """Text -> tokens. (Provisional.)"""
 from __future__ import annotations
+
 import re
 from dataclasses import dataclass
-from kina.source import Source, Span
+
+from kina.source import Source
 
 FAR = 10**9
-KEYWORDS = frozenset("let in dim requires if then else for while do with yield fun type import test exists match true false mod div divides not".split())
+KEYWORDS = frozenset(["let", "in", "dim", "requires", "if", "then", "else", "for", "while", "do", "with", "yield", "fun", "type", "import", "test", "exists", "match", "true", "false", "mod", "div", "divides", "not"])
 _TOKEN = re.compile(r"""
   (?P<space>[ \t\r\f\v\ufeff]+)|(?P<newline>\n)|(?P<doc>///[^\n]*)|(?P<comment>//[^\n]*)|(?P<block>/\*)
  |(?P<number>0[xX][0-9a-fA-F_]+|\d[\d_]*(?:\.\d[\d_]*)?(?:[eE][+-]?\d+)?)

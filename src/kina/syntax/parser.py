@@ -1,10 +1,13 @@
 """Tokens -> tree. (Provisional.)"""
 from __future__ import annotations
+
 from dataclasses import dataclass
+
 from kina.diagnostics import Diagnostic, Severity
 from kina.source import Source, Span
 from kina.syntax import ast
-from kina.syntax.lexer import lex, Token
+from kina.syntax.lexer import Token, lex
+
 
 @dataclass(frozen=True, slots=True)
 class ParseResult:
