@@ -12,8 +12,8 @@ from kina.dims.bounds import Used
 from kina.dims.context import Context, difference
 from kina.dims.dim import Minimum, constant, parts
 from kina.dims.linear import Budget
-from kina.dims.proposition import NEGATION, And, Comparison, Or, Proposition, negate, variables
-from kina.dims.search import breaks, complete, counterexample
+from kina.dims.proposition import NEGATION, And, Comparison, Or, Proposition, negate
+from kina.dims.search import breaks, complete, counterexample, satisfy, values_of
 
 _SPLITS = 4
 _WORK = 100_000
@@ -60,6 +60,11 @@ class Facts:
         return known
 
     @cached_property
+    def witness(self) -> dict[str, int] | None:
+        """Values of the unknowns that the context has left at which all facts hold, if some were found."""
+        return satisfy(self.hypotheses, self.context)
+
+    @cached_property
     def settled(self) -> dict[Proposition, Verdict]:
         """Goals settled before; they live as long as the facts."""
         return {}
@@ -83,7 +88,7 @@ def _settle(goal: Proposition, facts: Facts) -> Verdict:
     proof = _Proof(goal, facts)
     if proof.of(goal, context):
         return Verdict(Status.FACTS, used=proof.hypotheses())
-    sizes = counterexample(goal, facts.hypotheses, context)
+    sizes = counterexample(goal, facts.hypotheses, context, facts.witness)
     if sizes is not None:
         return Verdict(Status.REFUTED, sizes)
     proof.may_ask_solver()
@@ -203,8 +208,7 @@ class _Proof:
             self.used |= answer.used
             return True
         if answer.model is not None and self.counterexample is None:
-            names = sorted(variables(self.goal).union(*map(variables, self.facts.hypotheses)))
-            values = {name: context.value_of(name) for name in names}
+            values = values_of((self.goal, *self.facts.hypotheses), context)
             unknowns = {unknown: 1 for value in values.values() for unknown in value.variables}
             sizes = complete(unknowns | answer.model, values)
             if sizes is not None and breaks(self.goal, self.facts.hypotheses, sizes):
