@@ -17,6 +17,7 @@ from kina.dims.search import breaks, complete, counterexample, satisfy, values_o
 
 _SPLITS = 4
 _WORK = 100_000
+_CASE_WORK = 500
 
 
 class Status(StrEnum):
@@ -195,9 +196,10 @@ class _Proof:
             if used is not None:
                 self.used |= used
                 return True
-        split = _split(goal, context) if splits else None
+        split = _split(goal, context) if splits and self.budget.left > 0 else None
         if split is None:
             return False
+        self.budget.left -= _CASE_WORK * len(split[0].items)
         alternative, used = split
         children = (context.assume(case, used, alternative) for case in alternative.items)
         return all(self._holds_by_facts(goal, child, splits - 1) for child in children)
