@@ -16,7 +16,7 @@ from kina.dims.proposition import NEGATION, And, Comparison, Or, Proposition, ne
 from kina.dims.search import breaks, complete, counterexample, satisfy, values_of
 
 _SPLITS = 4
-_WORK = 100_000
+_WORK = 60_000
 _CASE_WORK = 500
 
 
@@ -101,6 +101,7 @@ def _settle(goal: Proposition, facts: Facts) -> Verdict:
 
 
 def _holds_by_normal_form(goal: Proposition) -> bool:
+    """Whether the goal holds by the form of its sides alone, with nothing in it that could be undefined."""
     match goal:
         case And(items):
             return all(map(_holds_by_normal_form, items))
@@ -144,16 +145,14 @@ class _Proof:
     def of(self, goal: Proposition, context: Context) -> bool:
         """Whether the goal is defined and true throughout the context."""
         match goal:
-            case And(items):
-                for item in items:
-                    if not self.of(item, context):
-                        return False
-                    context = context.assume(item, self.used)
+            case And(()):
                 return True
+            case And((only,)) | Or((only,)):
+                return self.of(only, context)
+            case And(items):
+                return self.of(items[0], context) and self.of(And(items[1:]), context.assume(items[0], self.used))
             case Or(()):
                 return self._impossible(context)
-            case Or((only,)):
-                return self.of(only, context)
             case Or(items):
                 if not self._defined(items[0], context):
                     return False
@@ -162,19 +161,19 @@ class _Proof:
                 return self._defined(goal, context) and self._holds(goal, context)
 
     def _defined(self, p: Proposition, context: Context) -> bool:
+        """Whether the proposition is defined throughout the context; what decides it early excuses the rest."""
         match p:
             case Comparison(_, left, right):
-                for denominator in (*left.denominators, *right.denominators):
-                    if not self._holds(Comparison(">=", denominator, constant(1)), context):
-                        return False
+                positive = (Comparison(">=", d, constant(1)) for d in (*left.denominators, *right.denominators))
+                return all(self._holds(claim, context) for claim in positive)
+            case And(()) | Or(()):
                 return True
-            case And((first, *rest)):
-                return self._defined(first, context) and self._defined(And(tuple(rest)), context.assume(first, 0))
-            case Or((first, *rest)):
-                after = context.assume(negate(first), 0) if rest else context
-                return self._defined(first, context) and self._defined(Or(tuple(rest)), after)
-            case _:
-                return True
+            case And(items) | Or(items):
+                first, rest = items[0], type(p)(items[1:])
+                reads_on = first if isinstance(p, And) else negate(first)
+                if not self._defined(first, context):
+                    return False
+                return not rest.items or self._defined(rest, context.assume(reads_on, 0))
 
     def _impossible(self, context: Context) -> bool:
         return self._holds(Comparison("<=", constant(1), constant(0)), context)
