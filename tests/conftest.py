@@ -37,7 +37,13 @@ class Program:
         assert [d.code for d in self.errors] == [code], [(d.code, d.message) for d in self.errors]
         (error,) = self.errors
         said = "\n".join(
-            [error.message, error.label, *error.notes, *(h.message for h in error.help), *(label.text for label in error.labels)]
+            [
+                error.message,
+                error.label,
+                *error.notes,
+                *(h.message for h in error.help),
+                *(label.text for label in error.labels),
+            ]
         )
         for text in texts:
             assert text in said, said
@@ -64,3 +70,12 @@ def check() -> Callable[..., Program]:
         return Program(check_source(Source("test.kina", textwrap.dedent(text).strip() + "\n"), strict=strict))
 
     return run
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
+
+
+@pytest.fixture
+def update_golden(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--update-golden"))

@@ -8,7 +8,7 @@ import numpy as np
 
 from kina.dims.dim import variable
 from kina.ops.base import Array, DTypeClass, Operation, Rule, Sample, operation
-from kina.ops.reductions import narrowed, widened
+from kina.ops.precision import narrowed, widened
 from kina.ops.scalar import Call, Element, Index, Reduce, Scalar
 from kina.types import DType, Tensor
 

@@ -26,6 +26,7 @@ from kina.ops.base import (
     declare,
     operation,
 )
+from kina.ops.precision import narrowed, widened
 from kina.ops.scalar import Call, Element, Function, Index, Scalar
 from kina.ops.scalar import Cast as ScalarCast
 from kina.ops.scalar import Literal as Number
@@ -99,9 +100,10 @@ class Elementwise(Operation):
         return result.astype(np.bool_ if f.gives_bool else given)
 
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
-        elements = tuple(Element(i, index) for i in range(len(operands)))
         dtype = operands[-1].dtype
-        return self.function.lower(elements, dtype, self.variant)
+        elements = tuple(widened(Element(i, index), x.dtype) for i, x in enumerate(operands))
+        result = self.function.lower(elements, dtype.accumulator, self.variant)
+        return result if self.function.gives_bool else narrowed(result, dtype)
 
 
 def _widen(x: Array) -> Array:

@@ -8,7 +8,8 @@ import numpy as np
 
 from kina.dims.dim import variable
 from kina.ops.base import Array, DTypeClass, Kind, Operation, Rule, Sample, attribute, operation
-from kina.ops.reductions import finite_shift, loop_variable, narrowed, widened
+from kina.ops.precision import narrowed, widened
+from kina.ops.reductions import finite_shift, loop_variable
 from kina.ops.scalar import Call, Element, Index, Reduce, Scalar
 from kina.types import DType, Tensor
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from kina.dims.dim import Dim, constant, product, variable
 from kina.ops.base import Array, DTypeClass, Kind, Operation, Rule, Sample, attribute, operation
+from kina.ops.precision import narrowed, widened
 from kina.ops.scalar import Call, Cast, Element, Index, Literal, Reduce, Reduction, Scalar, SizeValue
 from kina.types import DType, Tensor
 
@@ -36,16 +37,6 @@ def combine(kind: Reduction, body: Scalar, axes: Sequence[int], sizes: Sequence[
     for axis in reversed(axes):
         body = Reduce(kind, loop_variable(axis), sizes[axis], body)
     return body
-
-
-def widened(x: Scalar, dtype: DType) -> Scalar:
-    """`x` in the type in which it accumulates."""
-    return x if dtype.accumulator is dtype else Cast(x, dtype.accumulator)
-
-
-def narrowed(x: Scalar, dtype: DType) -> Scalar:
-    """The accumulated value rounded back."""
-    return x if dtype.accumulator is dtype else Cast(x, dtype)
 
 
 class _Reduction(Operation):
