@@ -10,12 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+
+from llvmlite import ir
 
 from kina.core.ir import Value
 from kina.dims.dim import Dim, product
 from kina.kernels.expressions import walk
 from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, LoopKernel
 from kina.native.code import Code
+from kina.native.contraction import ContractionEmitter, gemm_dtype
+from kina.native.gemm import emit_gemm, scratch_bytes
 from kina.native.loops import Buffer, LoopEmitter, stretches_of
 from kina.native.machine import Machine
 from kina.native.mathematics import DECLARED_LIBRARY
@@ -33,9 +38,9 @@ class Layout:
     inputs: Mapping[Value, int]
     outputs: Mapping[Value, int]
     temporaries: Mapping[Value, int]
+    scratch: int
     arena: int
     threads: int
-    words: int
 
 
 def layout_of(program: KernelProgram) -> Layout:
@@ -53,6 +58,12 @@ def layout_of(program: KernelProgram) -> Layout:
     return Layout(sizes, inputs, outputs, temporaries, at, at + 1, at + 2)
 
 
+def thread_scratch(program: KernelProgram, machine: Machine) -> int:
+    """Bytes that each thread needs beside the temporaries."""
+    dtypes = {gemm_dtype(k.output.type.dtype) for k in program.kernels if isinstance(k, GemmKernel)}
+    return max((scratch_bytes(machine, dtype, 1) for dtype in dtypes), default=0)
+
+
 def temporary_bytes(value: Value) -> Dim:
     """The place of a temporary in the arena, before rounding up to the alignment."""
     return product(list(value.type.shape)) * value.type.dtype.itemsize
@@ -65,7 +76,25 @@ def module_of(program: KernelProgram, machine: Machine) -> str:
     functions.append(_body(program, layout))
     functions.append(_entry(program, layout))
     declarations = [*DECLARED_LIBRARY, "declare void @kina_run(ptr, ptr, i64)", "declare void @kina_barrier(i64)"]
-    return "\n\n".join(["\n".join(declarations), *functions]) + "\n"
+    return "\n\n".join(["\n".join(declarations), *functions, *_gemms(program, machine)]) + "\n"
+
+
+def _gemms(program: KernelProgram, machine: Machine) -> list[str]:
+    """The gemm of each dtype that the program multiplies."""
+    dtypes = {gemm_dtype(k.output.type.dtype) for k in program.kernels if isinstance(k, GemmKernel)}
+    texts = []
+    for dtype in sorted(dtypes):
+        texts.append(gemm_text(machine, dtype))
+    return texts
+
+
+@cache
+def gemm_text(machine: Machine, dtype: str) -> str:
+    """The gemm of one dtype and all that it calls, as IR to stand beside other functions."""
+    module = ir.Module()
+    emit_gemm(module, machine, dtype).linkage = "internal"
+    lines = str(module).split("\n")
+    return "\n".join(line for line in lines if not line.startswith((";", "target ")))
 
 
 # ---------------------------------------------------------------- kernels
@@ -76,7 +105,9 @@ def _kernel(program: KernelProgram, layout: Layout, number: int, kernel: Kernel,
     prologue = _load_sizes(program, layout)
     buffers = {v: _buffer(code, layout, v) for v in {*kernel.inputs, kernel.output}}
     if isinstance(kernel, GemmKernel):
-        raise NotImplementedError
+        scratch = _word(code, layout.scratch, "ptr", "scratch")
+        ContractionEmitter(code, kernel, machine, buffers, scratch).emit()
+        return code.function(f"internal void @kernel{number}(ptr %args, i64 %tid, i64 %n)", prologue)
     LoopEmitter(code, kernel, machine, buffers).emit("%begin", "%end")
     signature = f"internal void @kernel{number}(ptr %args, i64 %begin, i64 %end)"
     return code.function(signature, prologue)
@@ -122,10 +153,13 @@ def _body(program: KernelProgram, layout: Layout) -> str:
         if pending & {*kernel.inputs}:
             code.do("call void @kina_barrier(i64 %n)")
             pending = set()
+        pending.add(kernel.output)
+        if isinstance(kernel, GemmKernel):
+            code.do(f"call void @kernel{number}(ptr %args, i64 %tid, i64 %n)")
+            continue
         tasks = code.dim(tasks_of(kernel))
         begin, end = (_part(code, tasks, which) for which in ("%tid", code.let("add i64 %tid, 1")))
         code.do(f"call void @kernel{number}(ptr %args, i64 {begin}, i64 {end})")
-        pending.add(kernel.output)
     code.do("ret void")
     return code.function("internal void @body(ptr %args, i64 %tid, i64 %n)", _load_sizes(program, layout))
 
@@ -140,9 +174,8 @@ def _part(code: Code, tasks: str, which: str) -> str:
     return code.let(f"add i64 {whole}, {share}")
 
 
-def tasks_of(kernel: Kernel) -> Dim:
+def tasks_of(kernel: LoopKernel) -> Dim:
     """How many tasks a kernel has."""
-    assert isinstance(kernel, LoopKernel)
     return product([loop.extent for loop in kernel.rows]) * stretches_of(kernel)
 
 
@@ -169,6 +202,9 @@ def _entry(program: KernelProgram, layout: Layout) -> str:
         padded = code.let(f"add i64 {size}, {ALIGNMENT - 1}")
         rounded = code.let(f"and i64 {padded}, {-ALIGNMENT}")
         here = code.let(f"add i64 {here}, {rounded}")
+    scratch = code.let(f"getelementptr inbounds i8, ptr {arena}, i64 {here}")
+    place = code.let(f"getelementptr inbounds i64, ptr %args, i64 {layout.scratch}")
+    code.do(f"store ptr {scratch}, ptr {place}")
     code.do(f"call void @kina_run(ptr @body, ptr %args, i64 {threads})")
     code.do("ret void")
     return code.function(f"void @{ENTRY}(ptr %args)", _load_sizes(program, layout))

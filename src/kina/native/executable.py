@@ -15,7 +15,7 @@ from kina.dims.dim import Dim
 from kina.dims.proposition import holds
 from kina.kernels.ir import KernelProgram
 from kina.native.engine import load
-from kina.native.entry import ALIGNMENT, ENTRY, layout_of, module_of, temporary_bytes, work_of
+from kina.native.entry import ALIGNMENT, ENTRY, layout_of, module_of, temporary_bytes, thread_scratch, work_of
 from kina.native.machine import Machine
 from kina.native.pool import POOL, result_array
 from kina.native.runtime import runtime_symbols, threads
@@ -37,7 +37,8 @@ class Executable:
         self._call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._code.address(ENTRY))
         self._plan = _plan(program)
         self._dimensions = program.function.dimensions
-        self._gap = [0] * (len(self._layout.temporaries))
+        self._gap = [0] * (len(self._layout.temporaries) + 1)
+        self._scratch = thread_scratch(program, machine)
         self._outputs = [v.type.dtype for v in program.outputs]
 
     @cached_property
@@ -70,9 +71,11 @@ class Executable:
         results = tuple(result_array(shape, dtype) for shape, dtype in zip(shapes, self._outputs, strict=True))
         words.extend([y.__array_interface__["data"][0] for y in results])
         words.extend(self._gap)
+        team = threads() if work >= _WORTH_A_THREAD else 1
+        arena_bytes += self._scratch * team
         arena = POOL.take(arena_bytes) if arena_bytes else None
         words.append(arena.ctypes.data if arena is not None else 0)
-        words.append(threads() if work >= _WORTH_A_THREAD else 1)
+        words.append(team)
         block = (ctypes.c_int64 * len(words))(*words)
         self._call(ctypes.addressof(block))
         if arena is not None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from kina.core.ir import Value
 from kina.dims.atoms import Variable, parts
+from kina.dims import dim as dims
 from kina.dims.dim import Dim, ceil_div, constant, of_monomial, variable
 from kina.kernels.expressions import COSTLY, children, free_variables, rebuild, result_dtype, substitute, walk
 from kina.kernels.ir import Loop, LoopKernel
@@ -120,7 +121,7 @@ class LoopEmitter:
         if self.cached is not None:
             body = _replaced(body, self.cached.again, Element(_OUTPUT, self.kernel.index))
         middle = start
-        if self.lanes > 1 and self._vectorises(body, loop.variable):
+        if self.lanes > 1 and self._stores_along(loop.variable) and self._vectorises(body, loop.variable):
             middle = self._vector_end(body, loop.variable, start, stop, self.lanes)
             with self._loop(loop.variable, start, middle, self.lanes), self._vector(loop.variable):
                 self._store(widen(code, self.value(body), self.lanes), loop.variable)
@@ -226,7 +227,7 @@ class LoopEmitter:
         if self.along is None or self.along not in dim.variables:
             return Operand(register, DType.I64)
         base = widen(self.code, Operand(register, DType.I64), self.lanes)
-        step = _coefficient(dim, self.along)
+        step = coefficient(dim, self.along)
         steps = widen(self.code, Operand(self.code.dim(step), DType.I64), self.lanes)
         ramp = "<" + ", ".join(f"i64 {n}" for n in range(self.lanes)) + ">"
         offsets = self.code.let(f"mul {steps}, {ramp}")
@@ -398,16 +399,22 @@ class LoopEmitter:
                 if isinstance(node, Element):
                     self._strides_along(node, variable)
                 elif isinstance(node, SizeValue):
-                    _coefficient(node.dim, variable)
+                    coefficient(node.dim, variable)
             except NotAlong:
                 return False
         return True
+
+    def _stores_along(self, variable: str) -> bool:
+        """Whether the output is written contiguously along a variable."""
+        *outer, last = self.kernel.index
+        steady = all(variable not in i.variables for i in outer)
+        return steady and (last - dims.variable(variable)).variables.isdisjoint({variable})
 
     def _strides_along(self, node: Element, variable: str) -> list[str]:
         """The strides of the axes that move with the variable, one step each. Raises NotAlong."""
         moving = []
         for i, stride in zip(node.index, self._buffer(node.operand).strides, strict=True):
-            step = _coefficient(i, variable)
+            step = coefficient(i, variable)
             if step.value == 0:
                 continue
             if step.value != 1 or not (stride == "1" or stride.startswith("%stride")):
@@ -458,7 +465,7 @@ def has_row_reductions(kernel: LoopKernel) -> bool:
     return any(isinstance(e, Reduce) and inner not in free_variables(e) for e in walk(kernel.body))
 
 
-def _coefficient(index: Dim, variable: str) -> Dim:
+def coefficient(index: Dim, variable: str) -> Dim:
     """How much an index moves with a step of the variable. Raises NotAlong where that is not constant."""
     step = constant(0)
     for monomial, coefficient in index.terms:
