@@ -135,8 +135,10 @@ def _read_numpy(value: Any) -> Array:
         raise _Refused(f"is a {_type_name(value)}", "pass a NumPy, PyTorch or JAX array, a number or a list of numbers")
     if hasattr(value, "__dlpack__"):
         return np.from_dlpack(value)
-    if hasattr(value, "__array__") or hasattr(value, "__array_interface__") or _has_buffer(value):
+    if hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
         return np.asarray(value)
+    if _has_buffer(value):
+        return np.asarray(memoryview(value))
     raise _Refused(
         f"is a {_type_name(value)}, not an array", "pass anything with DLPack or the buffer protocol, or numbers"
     )

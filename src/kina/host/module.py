@@ -112,7 +112,7 @@ class Module:
         return f"<kina module {self.__file__}: {', '.join(self._functions) or 'no functions'}>"
 
 
-def make_module(checked: pipeline.Checked, compile: Compile) -> Module:
+def make_module(checked: pipeline.Checked, compile: Compile = pipeline.compile_function) -> Module:
     """A checked module without errors as a Python object."""
     signatures = checked.elaboration.signatures
     functions = checked.elaboration.program.functions
