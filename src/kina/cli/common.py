@@ -92,7 +92,9 @@ def obligations_summary(obligations: Sequence[Obligation]) -> str:
     proved = sum(by[status] for status, _ in ways)
     how = ", ".join(f"{by[status]} by {words}" for status, words in ways if by[status])
     left = by[Status.UNDECIDED]
-    return f"{count(proved, 'obligation')} proved" + (f" ({how})" if how else "") + f", {left or 'none'} left for run time"
+    return (
+        f"{count(proved, 'obligation')} proved" + (f" ({how})" if how else "") + f", {left or 'none'} left for run time"
+    )
 
 
 def settled(checked: pipeline.Checked) -> list[Obligation]:

@@ -30,16 +30,17 @@ def command(stage: Stage, target: str) -> None:
 def _show_page(code: str) -> None:
     from kina.diagnostics.pages import all_codes, page
 
-    if code not in all_codes():
+    text = page(code)
+    if text is None:
         close = nearest(code, all_codes())
         raise Misuse(f"there is no error code {code}" + (f"; did you mean {close}?" if close else ""))
     if not sys.stdout.isatty():
-        click.echo(page(code))
+        click.echo(text)
         return
     from rich.console import Console
     from rich.markdown import Markdown
 
-    Console(no_color=not wants_colour(sys.stdout)).print(Markdown(page(code)))
+    Console(no_color=not wants_colour(sys.stdout)).print(Markdown(text))
 
 
 def _functions(target: str) -> Sequence[Function]:

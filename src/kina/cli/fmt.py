@@ -70,7 +70,8 @@ def _formatted(source: Source) -> str | None:
     if parsed.diagnostics:
         show_findings(parsed.diagnostics, sys.stderr)
         return None
-    return format_module(parsed.module, source)
+    text: str = format_module(parsed.module, source)
+    return text
 
 
 def _replace(path: Path, text: str) -> None:

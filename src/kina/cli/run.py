@@ -43,7 +43,9 @@ def command(
     named = {name: _tree(name, type_, leaves) for name, type_ in head.parameters}
     for name, text in values.pairs(sizes, "--size NAME=N").items():
         if name in named or name not in head.dimensions:
-            raise Misuse(f"{head.function} has no size {name} to give; its sizes: {', '.join(head.dimensions) or 'none'}")
+            raise Misuse(
+                f"{head.function} has no size {name} to give; its sizes: {', '.join(head.dimensions) or 'none'}"
+            )
         named[name] = values.read_size(name, text)
     try:
         result = function(**named)
@@ -71,7 +73,9 @@ def _leaves(head: Head, given: Mapping[str, str], shapes: Mapping[str, str], see
         if name not in head.input_names:
             close = nearest(name, head.input_names)
             meant = f"; did you mean {close}?" if close else ""
-            raise Misuse(f"{head.function} has no input {name}{meant} (inputs: {', '.join(head.input_names) or 'none'})")
+            raise Misuse(
+                f"{head.function} has no input {name}{meant} (inputs: {', '.join(head.input_names) or 'none'})"
+            )
         if name in given and name in shapes:
             raise Misuse(f"{name} is given twice, as a value and with --random")
     missing = [name for name in head.input_names if name not in given and name not in shapes]

@@ -108,7 +108,7 @@ def check_output(path: str) -> None:
 
 
 def write(path: str, outputs: Sequence[Array]) -> list[str]:
-    """Writes the arrays and returns the names of the files: `out.npy`, `out.0.npy out.1.npy`, or `out.npz` (keys 0, 1)."""
+    """Writes the arrays; the names of the files: `out.npy`, `out.0.npy out.1.npy`, or `out.npz` (keys 0, 1)."""
     target = Path(path)
     try:
         if target.suffix == ".npz":

@@ -85,7 +85,7 @@ def _from_library(head: Head, number: int, value: object) -> Array:
         raise errors.not_an_array(head, name, wanted, refused.what, refused.advice) from None
     except Exception as fault:
         # Other libraries refuse in their own ways; the caller sees what they said.
-        what = f"is a {_type_name(value)} that could not be read as an array"
+        what = f"has the type {type(value).__name__}, which could not be read as an array"
         raise errors.not_an_array(head, name, wanted, what, f"{type(fault).__name__}: {fault}") from fault
 
 
@@ -132,16 +132,14 @@ def _read_numpy(value: Any) -> Array:
         array: Array = np.asarray(value)
         return array
     if value is None or isinstance(value, str | complex | dict | set):
-        raise _Refused(f"is a {_type_name(value)}", "pass a NumPy, PyTorch or JAX array, a number or a list of numbers")
+        raise _Refused(_no_array(value), "pass a NumPy, PyTorch or JAX array, a number or a list of numbers")
     if hasattr(value, "__dlpack__"):
         return np.from_dlpack(value)
     if hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
         return np.asarray(value)
     if _has_buffer(value):
         return np.asarray(memoryview(value))
-    raise _Refused(
-        f"is a {_type_name(value)}, not an array", "pass anything with DLPack or the buffer protocol, or numbers"
-    )
+    raise _Refused(_no_array(value), "pass anything with DLPack or the buffer protocol, or numbers")
 
 
 def _has_buffer(value: object) -> bool:
@@ -155,11 +153,9 @@ def _has_buffer(value: object) -> bool:
 def _read_torch(value: Any) -> Array:
     torch = import_module("torch")
     if not isinstance(value, torch.Tensor):
-        raise _Refused(f"is a {_type_name(value)}, not a tensor", "pass a torch.Tensor")
+        raise _Refused(_no_array(value), "pass a torch.Tensor")
     if value.requires_grad:
-        raise _Refused(
-            "requires grad, and what Kina computes would not be recorded", "detach it first: x.detach()"
-        )
+        raise _Refused("requires grad, and what Kina computes would not be recorded", "detach it first: x.detach()")
     if value.device.type != "cpu":
         raise _Refused(f"lies on {value.device}, and native code runs on the CPU", "bring it there: x.cpu()")
     if value.layout is not torch.strided:
@@ -179,7 +175,7 @@ def _read_jax(value: Any) -> Array:
             "is being traced by JAX, and Kina needs its numbers", "call outside jax.jit, or through jax.pure_callback"
         )
     if not isinstance(value, jax.Array):
-        raise _Refused(f"is a {_type_name(value)}, not an array", "pass a jax.Array")
+        raise _Refused(_no_array(value), "pass a jax.Array")
     if any(device.platform != "cpu" for device in value.devices()):
         places = ", ".join(sorted(map(str, value.devices())))
         raise _Refused(f"lies on {places}, and native code runs on the CPU", "bring it there: jax.device_get(x)")
@@ -191,8 +187,8 @@ _READERS: dict[Kind, Callable[[Any], Array]] = {
 }  # fmt: skip
 
 
-def _type_name(value: object) -> str:
-    return type(value).__name__
+def _no_array(value: object) -> str:
+    return f"has the type {type(value).__name__}, which is no array"
 
 
 # ---------------------------------------------------------------- giving back

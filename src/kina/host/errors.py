@@ -102,7 +102,7 @@ def wrong_dtype(head: Head, number: int, got: str, advice: str) -> CallError:
 def inexact(head: Head, number: int, value: object) -> CallError:
     """A Python number that the parameter's dtype does not hold."""
     name, dtype = head.input_names[number], head.inputs[number].dtype
-    return _error(head, f"argument {name}: {value!r} is not {_a(dtype)} value exactly", *_range(dtype))
+    return _error(head, f"argument {name}: {value!r} is not {_a(str(dtype))} value exactly", *_range(dtype))
 
 
 def out_of_range(head: Head, number: int, value: object) -> CallError:
@@ -113,7 +113,7 @@ def out_of_range(head: Head, number: int, value: object) -> CallError:
 def wrong_number_kind(head: Head, number: int, value: object) -> CallError:
     """A bool where a number is wanted, a number where a Bool is."""
     name, dtype = head.input_names[number], head.inputs[number].dtype
-    return _error(head, f"argument {name}: {value!r} is a {type(value).__name__}, where {dtype} is expected")
+    return _error(head, f"argument {name}: {value!r} is {_a(type(value).__name__)}, where {dtype} is expected")
 
 
 def ragged(head: Head, number: int) -> CallError:
@@ -131,8 +131,9 @@ def scalar_for_tensor(head: Head, number: int, value: object) -> CallError:
     )
 
 
-def _a(dtype: DType) -> str:
-    return f"an {dtype}" if str(dtype)[0] in "IF" else f"a {dtype}"
+def _a(noun: str) -> str:
+    # Read aloud, I64 and F32 begin with a vowel.
+    return f"an {noun}" if noun[0] in "IFaeio" else f"a {noun}"
 
 
 def _range(dtype: DType) -> list[str]:

@@ -174,12 +174,12 @@ def _take(head: errors.Head, step: Step, shapes: Sequence[tuple[int, ...]], size
                 return
             case Solve(name, coefficient, rest):
                 factor, product = coefficient.evaluate(sizes.values), size - rest.evaluate(sizes.values)
-                if factor == 0:
-                    raise mismatch() if product else errors.undetermined_sizes(head, (name,), (name,))
-                value, remainder = divmod(product, factor)
+                if factor == product == 0:
+                    raise errors.undetermined_sizes(head, (name,), (name,))
+                value, remainder = divmod(product, factor) if factor else (0, product)
                 if remainder or value < 0:
                     raise mismatch(f"no {name} makes {head.inputs[place.input].shape[place.axis]} equal {size}")
     except UndefinedSize as fault:
-        raise mismatch(str(fault)) from None
+        raise mismatch(f"{fault} is undefined") from None
     sizes.values[name] = value
     sizes.origins[name] = f"from {head.place_text(place.input, place.axis)}"
