@@ -384,3 +384,12 @@ def test_a_file_whose_name_has_a_colon_is_a_file(run: Run) -> None:
     Path("a:b.kina").write_text(CHECKED)
     assert run("explain", "--core", "a:b.kina").exit_code == 0
     assert run("explain", "--core", "a:b.kina:f").exit_code == 0
+
+
+def test_a_machine_without_room_is_no_fault_of_kina(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("kina.pipeline.check", full)
+    result = run("check", "good.kina")
+    assert (result.exit_code, result.stderr) == (2, "kina: [Errno 28] No space left on device\n")

@@ -10,7 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kina
@@ -322,7 +322,7 @@ SHAPES = [
     ("[A, B]", ["[A + 2 * B]", "[B]", "[A div 2]"]),
     ("[A, B]", ["[A]", "[B]", "[min(A, B)]", "[max(A, B), cdiv(A, 2)]"]),
     ("[A, B] requires (A mod B = 0 || A < B)", ["[A]", "[B, 3]"]),
-    ("[A, B] requires (B > 0) requires (A div B = 2)", ["[A]", "[B]"]),
+    ("[A, B] requires (B > 0) requires (A div B <= 2)", ["[A]", "[B]"]),
     ("[A, B] requires (B <= A)", ["[A]", "[B]", "[A - B]"]),
 ]
 
@@ -360,6 +360,7 @@ def test_the_quick_way_takes_what_the_general_way_takes(head: str, shapes: list[
 
     size = st.integers(0, 7)
 
+    @settings(derandomize=True)
     @given(st.data())
     def agree(data: st.DataObject) -> None:
         sizes = {"A": data.draw(size), "B": data.draw(size)}

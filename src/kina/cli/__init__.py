@@ -1,7 +1,7 @@
 """The command line. Each command is a module of this package, loaded when it is called.
 
-Exit status: 0 fine; 1 errors in a program; 2 misuse, or files that cannot be read or written; 70 a fault in Kina
-itself; 130 interrupted; 141 the reader of the output went away.
+Exit status: 0 fine; 1 errors in a program; 2 misuse, files that cannot be read or written, a machine that is full;
+70 a fault in Kina itself; 130 interrupted; 141 the reader of the output went away.
 """
 
 from __future__ import annotations
@@ -33,6 +33,17 @@ class _Commands(click.Group):
         command: click.Command = import_module(f"kina.cli.{name}").command
         return command
 
+    def invoke(self, context: click.Context) -> object:
+        """Runs a command. Its output is flushed here, so that a reader that went away is noticed here."""
+        try:
+            result: object = super().invoke(context)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # What is left in the buffer has no reader: without this, Python complains when it exits.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            context.exit(_BROKEN_PIPE)
+        return result
+
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kina", message="%(prog)s %(version)s")
@@ -53,24 +64,20 @@ def _guarded(arguments: list[str] | None) -> int:
     from kina.diagnostics import KinaError
 
     try:
-        status = commands.main(arguments, prog_name="kina", standalone_mode=False)
-        sys.stdout.flush()
-        return status or 0
-    except click.exceptions.Exit as stop:
-        return stop.exit_code
+        return commands.main(arguments, prog_name="kina", standalone_mode=False) or 0
     except click.ClickException as misuse:
         misuse.show()
         return misuse.exit_code
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         return _INTERRUPTED
-    except BrokenPipeError:
-        # What is left in the buffer has no reader: without this, Python complains when it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _BROKEN_PIPE
     except KinaError as error:
         click.echo(str(error), err=True)
         return 1
+    except (OSError, MemoryError) as lack:
+        # A full disk, too little memory: the machine's, and nothing to report.
+        click.echo(f"kina: {lack or 'not enough memory'}", err=True)
+        return 2
     except Exception as fault:
         return _report(fault)
 

@@ -22,24 +22,34 @@ Stage = Literal["core", "kernels", "llvm"]
 class Function:
     """A function of a Kina module: call it with arrays.
 
-    NumPy, PyTorch and JAX arrays, numbers and lists of numbers; sizes are read off the shapes. The result is one
-    array or a tuple, in the caller's kind. It is compiled at the first call, once for all sizes, and may be called
-    from several threads. A call that does not fit raises KinaError.
+    Arguments are NumPy, PyTorch and JAX arrays, anything else with DLPack or the buffer protocol, numbers, and lists
+    of numbers; tuples for tuple parameters. Arrays are never converted to another dtype, and not copied if they are
+    row-major. Sizes are read off the shapes; one that they leave open is given by name: `f(x, H=2)`.
+
+    The result is an array, or a tuple of them, and a scalar is an array without axes. It is of the kind of the first
+    argument that is an array with axes (else of the first array, else NumPy's), fresh and row-major.
+
+    A function is compiled at the first call, once for all sizes, and may be called from several threads. A call that
+    does not fit raises KinaError.
     """
 
     def __init__(self, core: ir.Function, signature: Signature, compile: Compile = pipeline.compile_function) -> None:
-        self.signature = str(signature)
-        """The type, as the author wrote it."""
         self.compilations = 0
         """How often it was compiled: 0 before the first call, 1 ever after."""
         self.__name__ = self.__qualname__ = core.name
         self.__doc__ = core.documentation or None
         self._core = core
+        self._signature = signature
         self._compile = compile
         self._boundary = Boundary(core)
         self._executable: Executable | None = None
         self._run: Run = self._first_run
         self._lock = Lock()
+
+    @property
+    def signature(self) -> str:
+        """The type, as the author wrote it."""
+        return str(self._signature)
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         """The result for these arguments; `name=` gives a parameter, or a size that the shapes leave open."""
