@@ -19,6 +19,9 @@ DECLARED_LIBRARY = tuple(
     f"declare {t} @{name}{suffix}({t})" for name in _LIBRARY.values() for t, suffix in (("double", ""), ("float", "f"))
 )
 
+_SHIFT = 1.5 * 2**23
+"""Added to an F32, it leaves the nearest integer in the lowest bits."""
+_SHIFT_BITS = 0x4B400000
 _LN2_HIGH = 0.693359375
 _LN2_LOW = math.log(2.0) - _LN2_HIGH
 
@@ -39,14 +42,15 @@ def emit_exp(code: Code, x: Operand) -> Operand:
 
     low = code.let(f"call {vector} @llvm.maximum.{suffix}({x}, {vector} {number(-105.0)})")
     bounded = code.let(f"call {vector} @llvm.minimum.{suffix}({vector} {low}, {vector} {number(89.0)})")
-    scaled = code.let(f"fmul {vector} {bounded}, {number(1 / math.log(2.0))}")
-    n = code.let(f"call {vector} @llvm.roundeven.{suffix}({vector} {scaled})")
+    shifted = fma(bounded, number(1 / math.log(2.0)), number(_SHIFT))
+    n = code.let(f"fsub {vector} {shifted}, {number(_SHIFT)}")
     r = fma(n, number(-_LN2_HIGH), bounded)
     r = fma(n, number(-_LN2_LOW), r)
     series = number(1 / 5040)
     for k in (720, 120, 24, 6, 2, 1, 1):
         series = fma(series, r, number(1 / k))
-    whole = code.let(f"call {integers} @llvm.fptosi.sat.{suffix.replace('f32', 'i32')}.{suffix}({vector} {n})")
+    bits = code.let(f"bitcast {vector} {shifted} to {integers}")
+    whole = code.let(f"sub {integers} {bits}, {integer(_SHIFT_BITS)}")
     first = code.let(f"ashr {integers} {whole}, {integer(1)}")
     second = code.let(f"sub {integers} {whole}, {first}")
     result = series
