@@ -231,6 +231,14 @@ def test_run_numbers_several_results(run: Run) -> None:
     assert result.stdout == "0: F32[2, 1]\n[[1.]\n [2.]]\n1: F32[1, 2]\n[[1. 2.]]\n"
 
 
+def test_run_is_native_unless_told_otherwise(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unused(*_: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("kina.host.reference.Reference.run", unused)
+    assert run("run", "good.kina:brain", "x=[1, 2.5]").stdout == "BF16[2]\n[1.  2.5]\n"
+
+
 def test_run_shortens_large_results(run: Run) -> None:
     result = run_ref(run, "good.kina:rmsnorm", "--random", "x=4,50,60", "--random", "weight=60", "eps=1e-6")
     assert result.stdout.startswith("F32[4, 50, 60]\n")
@@ -368,6 +376,13 @@ def test_explain_shows_core_that_checks_again(run: Run) -> None:
     assert result.exit_code == 0
     Path("core.kina").write_text(result.stdout)
     assert run("check", "--strict", "core.kina").exit_code == 0
+
+
+def test_explain_shows_kernels_unless_told_otherwise(run: Run) -> None:
+    result = run("explain", "good.kina:heads")
+    assert (result.exit_code, result.stdout) == (0, run("explain", "--kernels", "good.kina:heads").stdout)
+    assert "kernel" in result.stdout
+    assert "define void" in run("explain", "--llvm", "good.kina:heads").stdout
 
 
 def test_explain_shows_a_whole_file(run: Run) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import ml_dtypes
@@ -47,9 +49,9 @@ let longs [n] (x : I64[n]) : I64[n] = x
 """
 
 
-@pytest.fixture(scope="module")
-def m() -> Module:
-    return kina.compile(PROGRAM, name="calls.kina", backend="reference")
+@pytest.fixture(scope="module", params=["reference", "native"])
+def m(request: pytest.FixtureRequest) -> Module:
+    return kina.compile(PROGRAM, name="calls.kina", backend=request.param)
 
 
 def f32(*shape: int) -> np.ndarray[Any, Any]:
@@ -237,6 +239,15 @@ def test_torch_tensors_give_torch_tensors(m: Module, torch: Any) -> None:
     assert half.tolist() == [1.0, 2.5]
 
 
+def test_results_given_to_another_library_keep_their_memory(m: Module) -> None:
+    jax = pytest.importorskip("jax")
+    x = jax.numpy.ones((64, 1024), jax.numpy.float32)
+    kept = m.grown(x)
+    for _ in range(4):
+        m.grown(x + 1)
+    assert (np.asarray(kept) == 1).all()
+
+
 # ---------------------------------------------------------------- functions and modules as objects
 
 
@@ -274,6 +285,16 @@ def test_many_threads_compile_a_function_once() -> None:
     assert len(results) == 8
 
 
+def test_calls_from_many_threads_do_not_disturb_each_other(m: Module) -> None:
+    def call(value: int) -> bool:
+        x = np.full((50, 200, 8), value, np.float32)
+        w = np.full(8, value, np.float32)
+        return all(np.allclose(m.rmsnorm(x, w, 0.0), value) for _ in range(5))
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(call, range(1, 9)))
+
+
 def test_reference_goes_through_the_same_boundary(m: Module) -> None:
     assert m.heads.reference([1, 2, 3, 4], H=2).tolist() == [[1, 2], [3, 4]]
     with pytest.raises(kina.KinaError, match="do not determine H, D"):
@@ -297,6 +318,7 @@ def test_modules_tell_what_they_hold(m: Module) -> None:
     assert "calls.kina" in repr(m)
     with pytest.raises(AttributeError, match=r"calls\.kina has no function rmsnrom; did you mean rmsnorm\?"):
         m.rmsnrom  # noqa: B018
+    assert copy.copy(m).rmsnorm is m.rmsnorm
 
 
 def test_names_with_a_prime_are_reached_by_getattr() -> None:

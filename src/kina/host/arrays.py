@@ -56,9 +56,9 @@ def result_kind(values: Sequence[object]) -> Kind:
 
 
 def to_numpy(head: Head, number: int, value: object) -> Array:
-    """The argument as a C-contiguous, aligned array in native byte order of the parameter's dtype and rank.
+    """The argument as an array of the parameter's dtype and rank; executables take any strides, so no layout is copied.
 
-    Raises KinaError, worded for the caller, for anything else.
+    Raises KinaError, worded for the caller, for anything that is none.
     """
     wanted = head.inputs[number]
     if is_number(value):
@@ -73,7 +73,7 @@ def to_numpy(head: Head, number: int, value: object) -> Array:
         if array.ndim == 0:
             raise errors.scalar_for_tensor(head, number, array[()])
         raise errors.wrong_rank(head, number, array.shape)
-    return array if array.flags.c_contiguous and array.flags.aligned else np.array(array, order="C")
+    return array
 
 
 def _from_library(head: Head, number: int, value: object) -> Array:
@@ -215,8 +215,10 @@ def _give_torch(array: Array) -> Any:
 def _give_jax(array: Array) -> Any:
     import jax
 
+    if array.dtype == DType.BF16.numpy:  # NumPy does not export it through DLPack
+        return jax.numpy.asarray(array)
+    if array.itemsize < 8:
+        return jax.dlpack.from_dlpack(array)
     # JAX without 64-bit types would cut the values down to 32 bits and say nothing.
     with jax.enable_x64(True):
-        if array.dtype == DType.BF16.numpy:  # NumPy does not export it through DLPack
-            return jax.numpy.asarray(array)
         return jax.dlpack.from_dlpack(array)

@@ -25,7 +25,10 @@ class Executable(Protocol):
     """A function that can be run."""
 
     def run(self, sizes: Mapping[str, int], inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """Fresh row-major arrays, one a tensor of the result. Raises KinaError where a run-time check fails."""
+        """Fresh row-major arrays, one a tensor of the result. Raises KinaError where a run-time check fails.
+
+        Inputs have the dtypes and shapes of the function at these sizes, and any strides and alignment.
+        """
 
 
 class Boundary:

@@ -23,8 +23,8 @@ class Function:
     """A function of a Kina module: call it with arrays.
 
     Arguments are NumPy, PyTorch and JAX arrays, anything else with DLPack or the buffer protocol, numbers, and lists
-    of numbers; tuples for tuple parameters. Arrays are never converted to another dtype, and not copied if they are
-    row-major. Sizes are read off the shapes; one that they leave open is given by name: `f(x, H=2)`.
+    of numbers; tuples for tuple parameters. Arrays are never converted to another dtype, and not copied
+    whatever their strides. Sizes are read off the shapes; one that they leave open is given by name: `f(x, H=2)`.
 
     The result is an array, or a tuple of them, and a scalar is an array without axes. It is of the kind of the first
     argument that is an array with axes (else of the first array, else NumPy's), fresh and row-major.
@@ -107,13 +107,14 @@ class Module:
         self._functions = {f.__name__: f for f in functions}
 
     def __getattr__(self, name: str) -> Function:
-        functions = self.__dict__.get("_functions", {})
+        # Through the dictionary: while a module is copied, it has no attributes yet.
+        functions: dict[str, Function] = self.__dict__.get("_functions", {})
         if name in functions:
-            found: Function = functions[name]
-            return found
+            return functions[name]
         close = nearest(name, functions)
         meant = f"; did you mean {close}?" if close else ""
-        raise AttributeError(f"{self.__file__} has no function {name}{meant}", name=name, obj=self)
+        where = self.__dict__.get("__file__", "the module")
+        raise AttributeError(f"{where} has no function {name}{meant}", name=name, obj=self)
 
     def __dir__(self) -> list[str]:
         return sorted(self._functions)
