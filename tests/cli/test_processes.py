@@ -93,17 +93,31 @@ def test_a_terminal_without_the_characters_gets_stand_ins(bad: str) -> None:
     [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)],
 )
 def test_only_terminals_get_colour(bad: str, environment: dict[str, str], coloured: bool) -> None:
+    status, output = on_a_terminal("check", bad, **environment)
+    assert status == 1
+    assert b"bad.kina:1:" in output
+    assert (b"\x1b[" in output) == coloured
+
+
+def test_a_terminal_gets_pages_set_as_text() -> None:
+    status, output = on_a_terminal("explain", "K0201")
+    assert status == 0
+    assert b"K0201" in output
+    assert b"```" not in output
+    assert b"```" in kina("explain", "K0201").stdout.encode()
+
+
+def on_a_terminal(*arguments: str, **environment: str) -> tuple[int, bytes]:
+    """Exit status and output of a process that writes to a pseudo-terminal."""
     base = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm"} | environment
     master, slave = pty.openpty()
-    process = subprocess.Popen([sys.executable, "-m", "kina", "check", bad], stdout=slave, stderr=slave, env=base)
+    process = subprocess.Popen([sys.executable, "-m", "kina", *arguments], stdout=slave, stderr=slave, env=base)
     os.close(slave)
     output = b""
     while chunk := _read(master):
         output += chunk
     os.close(master)
-    assert process.wait(60) == 1
-    assert b"bad.kina:1:" in output
-    assert (b"\x1b[" in output) == coloured
+    return process.wait(60), output
 
 
 def _read(descriptor: int) -> bytes:
