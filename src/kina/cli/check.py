@@ -12,7 +12,7 @@ from kina import pipeline
 from kina.cli.common import count, obligations_summary, settled, show_findings
 from kina.diagnostics import Diagnostic, Severity
 from kina.elaborate.result import Obligation
-from kina.host.api import UnreadableFile, read_source
+from kina.host.files import UnreadableFile, read_source
 
 
 @click.command("check")

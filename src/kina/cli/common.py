@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -16,9 +16,11 @@ from kina import pipeline
 from kina.diagnostics import Diagnostic, Severity
 from kina.dims.prover import Status
 from kina.elaborate.result import Obligation
-from kina.host.api import UnreadableFile, read_source
-from kina.host.module import Function, Module
+from kina.host.files import UnreadableFile, read_source
 from kina.source import Source
+
+if TYPE_CHECKING:
+    from kina.host.module import Function, Module
 
 
 class Misuse(click.ClickException):
