@@ -20,7 +20,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.syntax import Syntax
 from rich.table import Table
-from smollm2 import HERE, fetch_model
 from threadpoolctl import threadpool_limits
 
 import kina
@@ -28,6 +27,7 @@ from kina.host.gguf_file import GGUFFile, open_gguf
 from kina.host.tokenizer import tokenizer_of
 from kina.pipeline import Checked, check
 from kina.source import Source
+from smollm2 import HERE, fetch_model
 
 F32 = npt.NDArray[np.float32]
 Array = npt.NDArray[np.floating]
