@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from kina.core.ir import Function
 from kina.diagnostics import Diagnostic, KinaError, Severity
 from kina.elaborate.result import Elaboration
 from kina.source import Source
+
+if TYPE_CHECKING:
+    from kina.kernels import KernelProgram
+    from kina.native import Executable
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,3 +52,26 @@ def check(source: Source, *, strict: bool = False) -> Checked:
 
     parsed = parse(source)
     return Checked(source, elaborate(parsed.module, strict=strict), parsed.diagnostics)
+
+
+def core_text(function: Function) -> str:
+    """The typed core of a function and of all that it calls, as Kina that checks again."""
+    from kina.core.printer import print_program
+
+    return print_program(function)
+
+
+def lower(function: Function) -> KernelProgram:
+    """Calls inlined, common work shared, operations fused into kernels."""
+    from kina.kernels import fuse
+    from kina.passes.simplify import simplify
+    from kina.passes.specialise import specialise
+
+    return fuse(simplify(specialise(function)))
+
+
+def compile_function(function: Function) -> Executable:
+    """Machine code for this machine and for all sizes."""
+    from kina.native import Machine, compile
+
+    return compile(lower(function), Machine.host())

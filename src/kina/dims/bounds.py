@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import gcd
 
 from kina.dims.dim import Atom, Dim, FloorDiv, Minimum, Monomial, Variable, constant, of_monomial
-from kina.dims.division import divide
+from kina.dims.division import divide, remainders
 from kina.dims.linear import Budget, contradiction
 from kina.dims.products import with_products
 
@@ -27,17 +27,20 @@ class Bounds:
         self.integers: frozenset[str] = frozenset()
         self.contradictory: Used | None = None
         """Facts that were seen to contradict each other."""
-        self._natural: dict[Atom, bool] = {}
+        self.signs: dict[str, Used] = {}
+        """What it rests on that a variable of ours is natural, where that is not nothing."""
+        self._natural: dict[Atom, Used | None] = {}
 
     def copy(self) -> Bounds:
         copy = Bounds()
         copy.known = dict(self.known)
         copy.integers = self.integers
         copy.contradictory = self.contradictory
+        copy.signs = dict(self.signs)
         return copy
 
-    def add(self, at_least_zero: Dim, used: Used) -> Used | None:
-        """Enters a bound. When its opposite is known too, the expression is 0: returns what that rests on."""
+    def add(self, at_least_zero: Dim, used: Used) -> tuple[Dim, Used] | None:
+        """Enters a bound. Returns what must be 0 because its opposite is known too, with what that rests on."""
         bound = tightened(at_least_zero)
         if bound.value is not None:
             if bound.value < 0:
@@ -46,14 +49,14 @@ class Bounds:
         self.known.setdefault(bound, used)
         self._natural.clear()
         opposite = self.known.get(-bound)
-        return None if opposite is None else used | opposite
+        return None if opposite is None else (bound, used | opposite)
 
     # ------------------------------------------------------------ consequences
 
     def entails(self, at_least_zero: Dim) -> Used | None:
         """What a linear proof of `at_least_zero >= 0` rests on, or None. Cheap: sees bounds between variables only."""
         if self.is_natural(at_least_zero):
-            return 0
+            return self.sign(at_least_zero)
         if self.contradictory is not None or at_least_zero.value is not None:
             return self.contradictory
         names = at_least_zero.variables
@@ -100,7 +103,8 @@ class Bounds:
             return None
         used = 0
         for position in found:
-            used |= facts[position - 1][1] if position else 0
+            bound, by = facts[position - 1] if position else (goal, 0)
+            used |= by | self.sign(bound)
         return used
 
     # ------------------------------------------------------------ what is not negative
@@ -109,18 +113,22 @@ class Bounds:
         """Whether the atom is known not to be negative."""
         if isinstance(atom, Variable):
             return atom.name not in self.integers
-        known = self._natural.get(atom)
-        if known is None:
-            self._natural[atom] = False  # what a proof that needs itself would find
+        if atom not in self._natural:
+            self._natural[atom] = None  # what a proof that needs itself would find
             match atom:
                 case FloorDiv(a, _):
-                    known = self.entails(a) is not None
+                    self._natural[atom] = self.entails(a)
                 case Minimum(a, b):
-                    known = self.entails_both(a, b) is not None
-                case _:
-                    known = False
-            self._natural[atom] = known
-        return known
+                    self._natural[atom] = self.entails_both(a, b)
+        return self._natural[atom] is not None
+
+    def sign(self, expression: Dim) -> Used:
+        """What it rests on that the atoms known to be natural are: at least what a proof with `expression` needs."""
+        used = 0
+        for atom in expression.atoms():
+            known = self.signs.get(atom.name) if isinstance(atom, Variable) else self._natural.get(atom)
+            used |= known or 0
+        return used
 
     def natural_monomial(self, monomial: Monomial) -> bool:
         return all(self.natural_atom(a) or monomial.count(a) % 2 == 0 for a in monomial)
@@ -148,6 +156,9 @@ def _definitions(expressions: Iterable[Dim]) -> list[Dim]:
         seen.add(atom)
         value = of_monomial((atom,))
         match atom:
+            case FloorDiv(a, b) if b.value is not None and b.value > 0:
+                least, greatest = remainders(a, b.value)
+                inequalities = [a - b * value - least, b * value + greatest - a]
             case FloorDiv(a, b):
                 inequalities = [a - b * value, b * value + b - 1 - a, b - 1]
             case Minimum(a, b):

@@ -38,6 +38,7 @@ class Context:
         child.rewriter = self.rewriter.copy(child.bounds)
         child.alternatives = [a for a in self.alternatives if a[0] is not instead_of]
         child._add(fact, used)
+        child._reconsider_products()
         child._close()
         return child
 
@@ -93,7 +94,7 @@ class Context:
         reduced, by = self.reduce(at_least_zero)
         zero = self.bounds.add(reduced, used | by)
         if zero is not None:
-            self._pending.append((reduced, zero))
+            self._pending.append(zero)
 
     # ------------------------------------------------------------ closing
 
@@ -108,21 +109,29 @@ class Context:
         self._pending.clear()
         self.rewriter.forget()
 
+    def _reconsider_products(self) -> None:
+        """Takes the rules for products as equations again: a new bound may allow to cancel a factor."""
+        rules, self.rewriter.products = self.rewriter.products, {}
+        self.rewriter.forget()
+        self._pending += [(of_monomial(monomial) - value, used) for monomial, (value, used) in rules.items()]
+
     def _with_named_quotients(self, equation: Dim, used: Used) -> Dim:
         """The equation with a variable of ours for each division in it."""
 
         def name(atom: Atom) -> Dim:
             if not isinstance(atom, FloorDiv):
                 return of_monomial((atom,))
-            quotient = quotient_variable(atom.numerator, atom.denominator)
+            quotient = quotient_variable(atom.first, atom.second)
             if atom not in self.rewriter.quotients:
-                if not self.bounds.natural_atom(atom):
+                if self.bounds.natural_atom(atom):
+                    self.bounds.signs[str(quotient)] = self.bounds.sign(of_monomial((atom,)))
+                else:
                     self.bounds.integers |= quotient.variables
                 self.rewriter.quotients[atom] = str(quotient)
                 self.rewriter.forget()
-                remainder = atom.numerator - atom.denominator * quotient
+                remainder = atom.first - atom.second * quotient
                 self._add_bound(remainder, used)
-                self._add_bound(atom.denominator - 1 - remainder, used)
+                self._add_bound(atom.second - 1 - remainder, used)
             return self.value_of(str(quotient))
 
         return equation.rebuild(name)
@@ -142,6 +151,7 @@ class Context:
             parameter, x, x_value, y, y_value = pair
             if x in self.bounds.integers:
                 self.bounds.integers |= parameter.variables
+            self.bounds.signs[str(parameter)] = self.bounds.signs.get(x, 0)
             self._eliminate(x, x_value, used)
             self._eliminate(y, y_value, used)
         elif (rule := product_rule(primitive)) is not None:

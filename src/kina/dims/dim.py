@@ -8,127 +8,38 @@ settles nearly every shape question. Build them with the operators and with `var
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 from weakref import WeakValueDictionary
 
-AtomKey = tuple[int, str]
-"""What atoms are sorted by: variables by name, then the others by text."""
+from kina.dims.atoms import Atom, CeilDiv, FloorDiv, Maximum, Minimum, Modulo, Monomial, Variable, parts, without
 
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """A named size. Names are unique within a function."""
-
-    name: str
-    key: AtomKey = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        _keep_key(self, (0, self.name))
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True, slots=True)
-class _Division:
-    numerator: Dim
-    denominator: Dim
-    key: AtomKey = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        _keep_key(self, (1, str(self)))
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    @property
-    def first(self) -> Dim:
-        return self.numerator
-
-    @property
-    def second(self) -> Dim:
-        return self.denominator
-
-
-@dataclass(frozen=True, slots=True)
-class FloorDiv(_Division):
-    """`numerator div denominator`, rounded towards minus infinity; defined for a positive denominator."""
-
-    __hash__ = _Division.__hash__
-
-    def __str__(self) -> str:
-        return f"{self.numerator.factor_text()} div {self.denominator.factor_text()}"
-
-
-@dataclass(frozen=True, slots=True)
-class Modulo(_Division):
-    """`numerator mod denominator`, in `[0, denominator)`."""
-
-    __hash__ = _Division.__hash__
-
-    def __str__(self) -> str:
-        return f"{self.numerator.factor_text()} mod {self.denominator.factor_text()}"
-
-
-@dataclass(frozen=True, slots=True)
-class CeilDiv(_Division):
-    """`numerator / denominator`, rounded up."""
-
-    __hash__ = _Division.__hash__
-
-    def __str__(self) -> str:
-        return f"cdiv({self.numerator}, {self.denominator})"
-
-
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    left: Dim
-    right: Dim
-    key: AtomKey = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        _keep_key(self, (1, str(self)))
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    @property
-    def first(self) -> Dim:
-        return self.left
-
-    @property
-    def second(self) -> Dim:
-        return self.right
-
-
-@dataclass(frozen=True, slots=True)
-class Minimum(_Choice):
-    __hash__ = _Choice.__hash__
-
-    def __str__(self) -> str:
-        return f"min({self.left}, {self.right})"
-
-
-@dataclass(frozen=True, slots=True)
-class Maximum(_Choice):
-    __hash__ = _Choice.__hash__
-
-    def __str__(self) -> str:
-        return f"max({self.left}, {self.right})"
-
-
-def _keep_key(atom: Atom | _Division | _Choice, key: AtomKey) -> None:
-    object.__setattr__(atom, "key", key)
-
-
-Atom = Variable | FloorDiv | Modulo | CeilDiv | Minimum | Maximum
-Monomial = tuple[Atom, ...]
-"""Atoms of a product, sorted, with repetition; the empty monomial stands for 1."""
+__all__ = [
+    "BUILDERS",
+    "Atom",
+    "CeilDiv",
+    "Dim",
+    "FloorDiv",
+    "Maximum",
+    "Minimum",
+    "Modulo",
+    "Monomial",
+    "UndefinedSize",
+    "Variable",
+    "ceil_div",
+    "constant",
+    "dim",
+    "floor_div",
+    "maximum",
+    "minimum",
+    "modulo",
+    "of_monomial",
+    "parts",
+    "product",
+    "variable",
+    "without",
+]
 
 Terms = tuple[tuple[Monomial, int], ...]
 """Monomials with their coefficients, ascending by degree and then by the atoms' keys."""
@@ -199,9 +110,9 @@ class Dim:
             for part in parts(atom):
                 found.update(dict.fromkeys(part.denominators))
             if isinstance(atom, FloorDiv | Modulo | CeilDiv):
-                value = atom.denominator.value
+                value = atom.second.value
                 if value is None or value <= 0:
-                    found[atom.denominator] = None
+                    found[atom.second] = None
         return tuple(found)
 
     # ------------------------------------------------------------ arithmetic
@@ -303,11 +214,6 @@ class Dim:
 
     def __repr__(self) -> str:
         return f"Dim({self})"
-
-
-def parts(atom: Atom) -> tuple[Dim, ...]:
-    """The dimension expressions inside an atom, in order; none for a variable."""
-    return () if isinstance(atom, Variable) else (atom.first, atom.second)
 
 
 def _is_tight(d: Dim) -> bool:
@@ -481,16 +387,6 @@ def _multiples(a: Dim, b: Dim) -> tuple[Dim, Dim]:
     if not whole or (divisor and not rest):
         return constant(0), a
     return _normal(whole), _normal(rest)
-
-
-def without(monomial: Monomial, divisor: Monomial) -> Monomial | None:
-    """The atoms of `monomial` left when those of `divisor` are taken out, or None where one is missing."""
-    rest = list(monomial)
-    for atom in divisor:
-        if atom not in rest:
-            return None
-        rest.remove(atom)
-    return tuple(rest)
 
 
 BUILDERS: Mapping[type[Atom], Callable[[Dim, Dim], Dim]] = {

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from math import gcd
 
-from kina.dims.dim import Atom, Dim, FloorDiv, Monomial, constant, of_monomial, without
+from kina.dims.dim import Atom, Dim, FloorDiv, Monomial, Variable, constant, of_monomial, without
 
 _ZERO = constant(0)
 _STEPS = 60
+_REMAINDERS = 128
 
 
 def divide(a: Dim, b: Dim) -> tuple[Dim, Dim]:
@@ -63,9 +65,9 @@ def exact_floor_div(a: Dim, b: Dim, is_natural: Callable[[Dim], bool]) -> tuple[
     Flattens `(x div c + y) div d` to `(x + c*y) div (c*d)`, splits off what divides exactly and cancels common factors.
     `a'` is 0 where nothing is left over.
     """
-    while (inner := _nested(a)) is not None and inner.denominator is not _ZERO:
+    while (inner := _nested(a)) is not None and inner.second is not _ZERO:
         outer = a - of_monomial((inner,))
-        a, b = outer * inner.denominator + inner.numerator, b * inner.denominator
+        a, b = outer * inner.second + inner.first, b * inner.second
     whole, a = divide(a, b)
     if a is _ZERO:
         return whole, a, b
@@ -76,6 +78,20 @@ def exact_floor_div(a: Dim, b: Dim, is_natural: Callable[[Dim], bool]) -> tuple[
             a, b = divide(a, factor)[0], divide(b, factor)[0]
     more, a = divide(a, b)
     return whole + more, a, b
+
+
+def remainders(a: Dim, modulus: int) -> tuple[int, int]:
+    """The least and the greatest that `a mod modulus` can be, for a polynomial over variables.
+
+    It depends on the variables' own remainders alone, so a few values say it for all: `N*(N + 1)` is always even.
+    """
+    names = sorted(a.variables)
+    plain = all(isinstance(atom, Variable) for atom in a.atoms())
+    if not plain or modulus ** len(names) > _REMAINDERS:
+        return 0, modulus - 1
+    values = product(range(modulus), repeat=len(names))
+    found = {a.evaluate(dict(zip(names, numbers, strict=True))) % modulus for numbers in values}
+    return min(found), max(found)
 
 
 def _without_small_number(a: Dim, b: Dim) -> tuple[Dim, Dim]:

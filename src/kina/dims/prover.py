@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 from kina.dims import smt
 from kina.dims.bounds import Used
@@ -41,30 +42,27 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Facts:
-    """Hypotheses in scope. Every variable is a natural number without being told.
-
-    What follows from them is worked out once, when it is first needed, from what followed before the last ones came.
-    """
+    """Hypotheses in scope. Every variable is a natural number without being told."""
 
     hypotheses: tuple[Proposition, ...] = ()
-    _parent: Facts | None = field(default=None, repr=False, compare=False)
-    _closed: dict[str, Context] = field(default_factory=dict, repr=False, compare=False)
-    _settled: dict[Proposition, Verdict] = field(default_factory=dict, repr=False, compare=False)
+    _before: Facts | None = field(default=None, repr=False, compare=False)
 
     def assume(self, *facts: Proposition) -> Facts:
         return Facts(self.hypotheses + facts, self) if facts else self
 
+    @cached_property
     def context(self) -> Context:
-        """The facts, closed."""
-        found = self._closed.get("context")
-        if found is None:
-            found, known = Context(), 0
-            if self._parent is not None:
-                found, known = self._parent.context(), len(self._parent.hypotheses)
-            for position in range(known, len(self.hypotheses)):
-                found = found.assume(self.hypotheses[position], 1 << position)
-            self._closed["context"] = found
-        return found
+        """The facts, closed: worked out when it is first needed, from what was known before the last ones came."""
+        known = Context() if self._before is None else self._before.context
+        start = 0 if self._before is None else len(self._before.hypotheses)
+        for position in range(start, len(self.hypotheses)):
+            known = known.assume(self.hypotheses[position], 1 << position)
+        return known
+
+    @cached_property
+    def settled(self) -> dict[Proposition, Verdict]:
+        """Goals settled before; they live as long as the facts."""
+        return {}
 
 
 def settle(goal: Proposition, facts: Facts) -> Verdict:
@@ -74,14 +72,14 @@ def settle(goal: Proposition, facts: Facts) -> Verdict:
     """
     if _holds_by_normal_form(goal):
         return Verdict(Status.NORMAL_FORM)
-    found = facts._settled.get(goal)
+    found = facts.settled.get(goal)
     if found is None:
-        found = facts._settled[goal] = _settle(goal, facts)
+        found = facts.settled[goal] = _settle(goal, facts)
     return found
 
 
 def _settle(goal: Proposition, facts: Facts) -> Verdict:
-    context = facts.context()
+    context = facts.context
     proof = _Proof(goal, facts)
     if proof.of(goal, context):
         return Verdict(Status.FACTS, used=proof.hypotheses())
@@ -218,7 +216,9 @@ def _directly(goal: Comparison, context: Context, effort: int, budget: Budget) -
     """What a proof by rewriting and linear arithmetic used, or None."""
     if goal.relation not in ("=", "!="):
         margin, used = context.reduce(difference(goal))
-        proof = 0 if context.bounds.is_natural(margin) else context.bounds.refutes(-margin - 1, effort, budget)
+        if context.bounds.is_natural(margin):
+            return used | context.bounds.sign(margin)
+        proof = context.bounds.refutes(-margin - 1, effort, budget)
         return None if proof is None else used | proof
     margin, used = context.reduce(goal.left - goal.right)
     if goal.relation == "!=":
@@ -243,6 +243,6 @@ def _split(goal: Comparison, context: Context) -> tuple[Or, Used] | None:
     for expression in (margin, *context.bounds.known):
         for atom in expression.atoms():
             if isinstance(atom, Minimum):
-                left, right = atom.left, atom.right
+                left, right = atom.first, atom.second
                 return Or((Comparison("<=", left, right), Comparison("<=", right, left))), 0
     return next(iter(context.alternatives), None)

@@ -74,7 +74,7 @@ def regroup(source: Sequence[Dim], target: Sequence[Dim], facts: Facts) -> Regro
     if groups is not None:
         return groups
     volumes = product(list(source)), product(list(target))
-    if all(facts.context().reduce(volume)[0] is _ZERO for volume in volumes):
+    if all(facts.context.reduce(volume)[0] is _ZERO for volume in volumes):
         return (Group(range(len(source)), range(len(target))),)  # both are empty: there is nothing to mix
     verdict = settle(equal(*volumes), facts)
     if verdict.counterexample is not None:
@@ -171,7 +171,7 @@ class _Walk:
         return None
 
     def _reduced(self, size: Dim) -> Dim:
-        return self.facts.context().reduce(size)[0]
+        return self.facts.context.reduce(size)[0]
 
 
 def _cancelled(a: Dim, b: Dim) -> tuple[Dim, Dim] | None:
@@ -189,7 +189,7 @@ def _cancelled(a: Dim, b: Dim) -> tuple[Dim, Dim] | None:
 
 def _fitting_order(source: Sequence[Dim], target: Sequence[Dim], facts: Facts) -> tuple[int, ...] | None:
     """The first permutation of the source that regroups into the target, found axis by axis."""
-    context = facts.context()
+    context = facts.context
     sizes = [context.reduce(size)[0] for size in source]
     wanted = [context.reduce(size)[0] for size in target]
     tries = 0

@@ -7,27 +7,16 @@ context of its own, so that the answer depends on the question alone.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from kina.dims.bounds import Used
 from kina.dims.context import Context
 from kina.dims.dim import Atom, CeilDiv, Dim, FloorDiv, Maximum, Minimum, Modulo, Variable, of_monomial
-from kina.dims.proposition import And, Comparison, Or, Proposition, Relation
+from kina.dims.proposition import OPERATORS, And, Comparison, Or, Proposition
 
-RESOURCES = 400_000
+RESOURCES = 250_000
 SEED = 7
-
-_RELATIONS: Mapping[Relation, Callable[[Any, Any], Any]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +33,7 @@ def ask(context: Context, negated: Comparison) -> Answer:
 
     question = _Question(z3, context)
     margin, used_by_rules = context.reduce(negated.left - negated.right)
-    question.claim(_RELATIONS[negated.relation](question.defined(margin), 0), used_by_rules)
+    question.claim(OPERATORS[negated.relation](question.defined(margin), 0), used_by_rules)
     for bound, used in context.bounds.known.items():
         question.claim(question.defined(bound) >= 0, used)
     for monomial, (value, used) in context.rewriter.products.items():
@@ -82,7 +71,7 @@ class _Question:
             case Comparison(relation, left, right):
                 margin = self.number(self.in_unknowns(left - right))
                 positive = [self.number(self.in_unknowns(d)) >= 1 for d in (*left.denominators, *right.denominators)]
-                return self.z3.And([*positive, _RELATIONS[relation](margin, 0)])
+                return self.z3.And([*positive, OPERATORS[relation](margin, 0)])
 
     def in_unknowns(self, expression: Dim) -> Dim:
         """The expression with the variables replaced that the context has eliminated, and nothing else changed."""

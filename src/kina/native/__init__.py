@@ -1,1 +1,1 @@
-"""."""
+"""From kernels to machine code: LLVM emission, gemm, the thread runtime, the object cache."""

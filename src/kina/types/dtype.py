@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import cache
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -25,7 +25,7 @@ class DType(Enum):
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
-        return _NUMPY[self]
+        return _bfloat16() if self is DType.BF16 else _NUMPY[self]
 
     @property
     def is_float(self) -> bool:
@@ -55,7 +55,19 @@ class DType(Enum):
     @classmethod
     def of_numpy(cls, dtype: npt.DTypeLike) -> DType | None:
         """The Kina type that a NumPy type is, or None where there is none."""
-        return _FROM_NUMPY.get(np.dtype(dtype))
+        dtype = np.dtype(dtype)
+        if dtype.name == "bfloat16" and dtype == _bfloat16():
+            return cls.BF16
+        return _FROM_NUMPY.get(dtype)
+
+
+@cache
+def _bfloat16() -> np.dtype[np.generic]:
+    # Imported when first asked for: it takes longer to load than checking a program does.
+    import ml_dtypes
+
+    dtype: np.dtype[np.generic] = np.dtype(ml_dtypes.bfloat16)
+    return dtype
 
 
 _FLOATS = frozenset({DType.F64, DType.F32, DType.F16, DType.BF16})
@@ -64,7 +76,6 @@ _NUMPY: dict[DType, np.dtype[np.generic]] = {
     DType.F64: np.dtype(np.float64),
     DType.F32: np.dtype(np.float32),
     DType.F16: np.dtype(np.float16),
-    DType.BF16: np.dtype(ml_dtypes.bfloat16),
     DType.I64: np.dtype(np.int64),
     DType.I32: np.dtype(np.int32),
     DType.I16: np.dtype(np.int16),
