@@ -20,9 +20,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.syntax import Syntax
 from rich.table import Table
+from rich.text import Text
 from threadpoolctl import threadpool_limits
 
 import kina
+from kina.diagnostics.render import render
 from kina.host.gguf_file import GGUFFile, open_gguf
 from kina.host.tokenizer import tokenizer_of
 from kina.pipeline import Checked, check
@@ -195,7 +197,8 @@ def show_refused(console: Console) -> bool:
     try:
         kina.load(path)
     except kina.KinaError as error:
-        console.print(escape(str(error)))
+        color = console.color_system is not None
+        console.print(Text.from_ansi(render(error.diagnostics, color=color, width=console.width)))
         return True
     return False
 
