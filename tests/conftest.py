@@ -70,3 +70,12 @@ def check() -> Callable[..., Program]:
         return Program(check_source(Source("test.kina", textwrap.dedent(text).strip() + "\n"), strict=strict))
 
     return run
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
+
+
+@pytest.fixture
+def update_golden(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--update-golden"))

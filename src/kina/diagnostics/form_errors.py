@@ -16,7 +16,8 @@ def _error(code: str, message: str, span: Span, label: str = "", **more: object)
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that was probably meant, if one is close."""
     candidates = list(known)
-    found = get_close_matches(name, candidates, n=5, cutoff=0.6)
+    close = [c for c in candidates if abs(len(c) - len(name)) <= 2]
+    found = get_close_matches(name, close, n=5, cutoff=0.6)
     if found:
         return min(found, key=lambda match: abs(len(match) - len(name)))
     folded = {k.lower(): k for k in candidates}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kina.diagnostics import shape_errors as errors
 from kina.diagnostics.diagnostic import Edit, Help
-from kina.dims.proposition import Proposition, negate, variables
+from kina.dims.dim import FloorDiv, constant, modulo
+from kina.dims.proposition import Comparison, Proposition, equal, negate, variables
 from kina.dims.prover import Status, settle
 from kina.elaborate.context import Context, Reported
 from kina.source import Span
@@ -26,7 +27,7 @@ def oblige(context: Context, goal: Proposition, span: Span, why: str) -> None:
 
 
 def propose_requires(context: Context, goal: Proposition) -> tuple[Help, ...]:
-    """A `requires` that can be pasted, where the signature's dimensions can state the goal and some sizes satisfy it."""
+    """A `requires` that can be pasted, where the dimensions can state the goal and some sizes satisfy it."""
     declaration = context.declaration
     names = {b.name for b in declaration.binders}
     if not names or not variables(goal) <= names or settle(negate(goal), context.facts).status.proved:
@@ -36,8 +37,19 @@ def propose_requires(context: Context, goal: Proposition) -> tuple[Help, ...]:
     end = text.find("]", last.end) + 1
     if end == 0:
         return ()
-    edit = Edit(Span(last.source, end, end), f" requires ({goal})")
+    edit = Edit(Span(last.source, end, end), f" requires ({_simpler(context, goal)})")
     return (Help(f"if callers always satisfy it, say so in {declaration.name}'s signature", (edit,)),)
+
+
+def _simpler(context: Context, goal: Proposition) -> Proposition:
+    """A divisibility that settles the goal, where one does: `D mod 2 = 0` reads better than what follows from it."""
+    if isinstance(goal, Comparison):
+        for atom in (*goal.left.atoms(), *goal.right.atoms()):
+            if isinstance(atom, FloorDiv):
+                exact = equal(modulo(atom.first, atom.second), constant(0))
+                if settle(goal, context.facts.assume(exact)).status.proved:
+                    return exact
+    return goal
 
 
 def assert_(context: Context, goal: Proposition, span: Span) -> None:

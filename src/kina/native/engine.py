@@ -10,6 +10,7 @@ Kina emits explicit vectors, which need no IR passes to be fast; `level=0` there
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from collections.abc import Iterable, Mapping
@@ -24,9 +25,11 @@ from kina.native.object_cache import ObjectCache, cache_key
 _FORMAT = "1"  # raise when the meaning of a cached object changes without its IR changing
 
 # Guards LLVM's linker state, and, held across fork(), keeps a child from inheriting LLVM's own lock taken.
-_lock = threading.RLock()
+process_lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+    os.register_at_fork(
+        before=process_lock.acquire, after_in_parent=process_lock.release, after_in_child=process_lock.release
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +79,14 @@ def load(
 
 def compile_object(ir: object, machine: Machine, *, level: int = 0) -> bytes:
     """The object file of a module for `machine`, which need not be the host. Raises `KinaError` on invalid IR."""
-    with _lock:
+    with process_lock:
         module, target = _prepare(ir, machine, level)
         return bytes(target.emit_object(module))
 
 
 def assembly(ir: object, machine: Machine, *, level: int = 0) -> str:
     """The assembly text of a module for `machine`, to be read by people. Raises `KinaError` on invalid IR."""
-    with _lock:
+    with process_lock:
         module, target = _prepare(ir, machine, level)
         return str(target.emit_assembly(module))
 
@@ -109,7 +112,7 @@ def _llvm() -> Any:
     """llvmlite's binding, imported at first use: it takes longer than everything else in `import kina`."""
     import llvmlite.binding as llvm
 
-    with _lock:
+    with process_lock:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
     return llvm
@@ -151,7 +154,10 @@ def _optimise(module: Any, target: Any, level: int) -> None:
 
 @cache
 def _jit() -> Any:
-    return _llvm().create_lljit_compiler(use_jit_link=True)
+    jit = _llvm().create_lljit_compiler(use_jit_link=True)
+    # Threads may still be inside its code while the interpreter takes itself down: never freed.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(jit))
+    return jit
 
 
 _library_number = 0
@@ -165,7 +171,7 @@ def _link(code: bytes, entries: Iterable[str], symbols: Mapping[str, int], *, fr
         builder.import_symbol(symbol, address)
     for entry in names:
         builder.export_symbol(entry)
-    with _lock:
+    with process_lock:
         _library_number += 1
         try:
             library = builder.link(_jit(), f"kina.{_library_number}")

@@ -41,6 +41,14 @@ def unflatten_index(flat: Dim, shape: Shape) -> Index:
     return tuple(index)
 
 
+def _agreeing(left: Shape, right: Shape) -> int:
+    """How many sizes agree from the left: these axes keep their indices."""
+    count = 0
+    while count < min(len(left), len(right)) and left[count] is right[count]:
+        count += 1
+    return count
+
+
 @operation("broadcast", family="shape", torch="x.expand(shape)")
 class Broadcast(Operation):
     """`x` laid against the right end of a larger shape: new leading axes, and axes that are literally 1, stretch.
@@ -110,7 +118,12 @@ class Reshape(Operation):
         return np.reshape(operands[0], _numbers(self.shape))
 
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
-        return Element(0, unflatten_index(row_major(index, self.shape), operands[0].shape))
+        source, target = operands[0].shape, self.shape
+        left = _agreeing(source, target)
+        right = _agreeing(source[left:][::-1], target[left:][::-1])
+        end, target_end = len(source) - right, len(target) - right
+        flat = row_major(index[left:target_end], target[left:target_end])
+        return Element(0, (*index[:left], *unflatten_index(flat, source[left:end]), *index[target_end:]))
 
     @classmethod
     def samples(cls) -> Sequence[Sample]:
