@@ -145,7 +145,8 @@ def show_checked(console: Console, checked: Checked) -> None:
 def layout(signature: Signature) -> str:
     """A function's type with a line for each parameter."""
     parameters = [f"    ({name} : {type_})" for name, type_ in signature.parameters]
-    head = f"{signature.name} [{', '.join(signature.dimensions)}]"
+    requires = "".join(f" requires ({p})" for p in signature.requires)
+    head = f"{signature.name} [{', '.join(signature.dimensions)}]{requires}"
     return "\n".join([head, *parameters, f"    : {signature.result}"])
 
 
