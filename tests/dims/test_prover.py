@@ -159,3 +159,10 @@ def test_the_same_question_has_the_same_answer():
 def test_what_nobody_can_decide_is_left_open():
     fermat = prop("x * x * x + y * y * y != z * z * z")
     assert settle(fermat, facts("x > 0", "y > 0", "z > 0")).status is Status.UNDECIDED
+
+
+def test_rewriting_by_products_does_not_let_expressions_grow():
+    products = "max(A * A, B % 5) == (A % B) % (4 * B) and B % B == 0"
+    given = facts(products, "A % A == 0", "B % 2 == 0 or B % B == 0", "A > 0", "B > 0")
+    assert settle(prop("(A % A) % (1 % B) < 1 % B"), given).status.proved
+    assert settle(prop("A > A"), facts("max(A, A * A) == 0", "max(6, A) % A == 0")).status.proved

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import gcd
 
-from kina.dims.dim import Dim, Monomial, Variable, constant, of_monomial, variable, without
+from kina.dims.dim import Dim, Monomial, Variable, constant, of_monomial, variable
 from kina.dims.division import divide
 
 _MARK = "⌊"
@@ -65,12 +65,16 @@ def solve_pair(equation: Dim) -> tuple[Dim, str, Dim, str, Dim] | None:
 
 
 def product_rule(equation: Dim) -> tuple[Monomial, Dim] | None:
-    """A product of users' variables that the equation gives a value, as in `T*k = E*q`."""
+    """A product of users' variables that the equation gives a value, as in `T*k = E*q`.
+
+    Only between variables, and never one of higher degree, so that rewriting does not let expressions grow.
+    """
+    if not all(isinstance(atom, Variable) for atom in equation.atoms()):
+        return None
+    degree = max(len(monomial) for monomial, _ in equation.terms)
     for monomial, coefficient in reversed(equation.terms):
-        if len(monomial) < 2 or abs(coefficient) != 1:
+        if len(monomial) < max(degree, 2) or abs(coefficient) != 1:
             continue
-        value = (equation - of_monomial(monomial) * coefficient) * -coefficient
-        ours = any(isinstance(a, Variable) and is_ours(a.name) for a in monomial)
-        if not ours and all(without(m, monomial) is None for m, _ in value.terms):
-            return monomial, value
+        if not any(isinstance(a, Variable) and is_ours(a.name) for a in monomial):
+            return monomial, (equation - of_monomial(monomial) * coefficient) * -coefficient
     return None

@@ -12,11 +12,12 @@ from kina.dims.bounds import Used
 from kina.dims.context import Context, difference
 from kina.dims.dim import Minimum, constant, parts
 from kina.dims.linear import Budget
-from kina.dims.proposition import NEGATION, And, Comparison, Or, Proposition, negate, variables
-from kina.dims.search import breaks, complete, counterexample
+from kina.dims.proposition import NEGATION, And, Comparison, Or, Proposition, negate
+from kina.dims.search import breaks, complete, counterexample, satisfy, values_of
 
 _SPLITS = 4
-_WORK = 100_000
+_WORK = 60_000
+_CASE_WORK = 500
 
 
 class Status(StrEnum):
@@ -60,6 +61,11 @@ class Facts:
         return known
 
     @cached_property
+    def witness(self) -> dict[str, int] | None:
+        """Values of the unknowns that the context has left at which all facts hold, if some were found."""
+        return satisfy(self.hypotheses, self.context)
+
+    @cached_property
     def settled(self) -> dict[Proposition, Verdict]:
         """Goals settled before; they live as long as the facts."""
         return {}
@@ -83,7 +89,7 @@ def _settle(goal: Proposition, facts: Facts) -> Verdict:
     proof = _Proof(goal, facts)
     if proof.of(goal, context):
         return Verdict(Status.FACTS, used=proof.hypotheses())
-    sizes = counterexample(goal, facts.hypotheses, context)
+    sizes = counterexample(goal, facts.hypotheses, context, facts.witness)
     if sizes is not None:
         return Verdict(Status.REFUTED, sizes)
     proof.may_ask_solver()
@@ -95,6 +101,7 @@ def _settle(goal: Proposition, facts: Facts) -> Verdict:
 
 
 def _holds_by_normal_form(goal: Proposition) -> bool:
+    """Whether the goal holds by the form of its sides alone, with nothing in it that could be undefined."""
     match goal:
         case And(items):
             return all(map(_holds_by_normal_form, items))
@@ -138,16 +145,14 @@ class _Proof:
     def of(self, goal: Proposition, context: Context) -> bool:
         """Whether the goal is defined and true throughout the context."""
         match goal:
-            case And(items):
-                for item in items:
-                    if not self.of(item, context):
-                        return False
-                    context = context.assume(item, self.used)
+            case And(()):
                 return True
+            case And((only,)) | Or((only,)):
+                return self.of(only, context)
+            case And(items):
+                return self.of(items[0], context) and self.of(And(items[1:]), context.assume(items[0], self.used))
             case Or(()):
                 return self._impossible(context)
-            case Or((only,)):
-                return self.of(only, context)
             case Or(items):
                 if not self._defined(items[0], context):
                     return False
@@ -156,19 +161,19 @@ class _Proof:
                 return self._defined(goal, context) and self._holds(goal, context)
 
     def _defined(self, p: Proposition, context: Context) -> bool:
+        """Whether the proposition is defined throughout the context; what decides it early excuses the rest."""
         match p:
             case Comparison(_, left, right):
-                for denominator in (*left.denominators, *right.denominators):
-                    if not self._holds(Comparison(">=", denominator, constant(1)), context):
-                        return False
+                positive = (Comparison(">=", d, constant(1)) for d in (*left.denominators, *right.denominators))
+                return all(self._holds(claim, context) for claim in positive)
+            case And(()) | Or(()):
                 return True
-            case And((first, *rest)):
-                return self._defined(first, context) and self._defined(And(tuple(rest)), context.assume(first, 0))
-            case Or((first, *rest)):
-                after = context.assume(negate(first), 0) if rest else context
-                return self._defined(first, context) and self._defined(Or(tuple(rest)), after)
-            case _:
-                return True
+            case And(items) | Or(items):
+                first, rest = items[0], type(p)(items[1:])
+                reads_on = first if isinstance(p, And) else negate(first)
+                if not self._defined(first, context):
+                    return False
+                return not rest.items or self._defined(rest, context.assume(reads_on, 0))
 
     def _impossible(self, context: Context) -> bool:
         return self._holds(Comparison("<=", constant(1), constant(0)), context)
@@ -190,9 +195,10 @@ class _Proof:
             if used is not None:
                 self.used |= used
                 return True
-        split = _split(goal, context) if splits else None
+        split = _split(goal, context) if splits and self.budget.left > 0 else None
         if split is None:
             return False
+        self.budget.left -= _CASE_WORK * len(split[0].items)
         alternative, used = split
         children = (context.assume(case, used, alternative) for case in alternative.items)
         return all(self._holds_by_facts(goal, child, splits - 1) for child in children)
@@ -203,8 +209,7 @@ class _Proof:
             self.used |= answer.used
             return True
         if answer.model is not None and self.counterexample is None:
-            names = sorted(variables(self.goal).union(*map(variables, self.facts.hypotheses)))
-            values = {name: context.value_of(name) for name in names}
+            values = values_of((self.goal, *self.facts.hypotheses), context)
             unknowns = {unknown: 1 for value in values.values() for unknown in value.variables}
             sizes = complete(unknowns | answer.model, values)
             if sizes is not None and breaks(self.goal, self.facts.hypotheses, sizes):

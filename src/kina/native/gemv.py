@@ -1,0 +1,183 @@
+"""Few rows times a matrix: every element of B is read once, and reading it is all that matters.
+
+- B with contiguous rows (`axpy` form): a chunk of the result stays in L1 while rows of B, several at once, are added to
+  it, so that the hardware sees a few long streams.
+- B with contiguous columns (`dot` form): several columns of B at once, each a sum of vector lanes along K.
+
+The order of every sum depends on K alone, never on the columns a thread has.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from kina.native.build import (
+    I32,
+    I64,
+    PTR,
+    Builder,
+    Value,
+    at,
+    each,
+    int_,
+    load_vector,
+    loop,
+    mask_below,
+    minimum,
+    multiply_add,
+    splat,
+    store_vector,
+    zeros,
+)
+from kina.native.gemm_tiles import Epilogue, Store, Tiling
+
+STREAMS = 8  # rows (axpy) of B read at once
+DOT_COLUMNS = 4  # columns (dot) of B read at once
+DOT_SUMS = 2  # vectors of partial sums a column: hides the latency of FMA
+CHUNK_BYTES = 16 * 1024  # of the result, to stay in L1
+
+
+def emit_axpy(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
+    """`axpy(n, k, a, a_step, b, b_row, c)`: c[j] = sum over s of a[s] * b[s, j], for j < n; strides in bytes."""
+    function = _internal(module, name, [I64, I64, PTR, I64, PTR, I64, PTR])
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    n, k, a, a_step, matrix, b_row, c = function.args
+    grouped = b.sub(k, b.srem(k, int_(STREAMS)))
+    chunk = CHUNK_BYTES // tiling.bytes
+
+    def columns(start: Value) -> None:
+        count = minimum(b, int_(chunk), b.sub(n, start))
+        target = at(b, c, b.mul(start, int_(tiling.bytes)))
+        origin = at(b, matrix, b.mul(start, int_(tiling.bytes)))
+        _each_vector(b, tiling, count, lambda offset, mask: _store_zero(b, tiling, at(b, target, offset), mask))
+
+        def rows(number: int, s: Value) -> None:
+            heads = [at(b, origin, b.mul(b.add(s, int_(i)), b_row)) for i in range(number)]
+            factors = []
+            for i in range(number):
+                place = at(b, a, b.mul(b.add(s, int_(i)), a_step))
+                factors.append(splat(b, b.load(place, typ=tiling.element, align=tiling.bytes), tiling.lanes))
+
+            def add(offset: Value, mask: Value | None) -> None:
+                total = load_vector(b, at(b, target, offset), tiling.vector, mask=mask)
+                for head, factor in zip(heads, factors, strict=True):
+                    vector = load_vector(b, at(b, head, offset), tiling.vector, mask=mask)
+                    total = multiply_add(b, factor, vector, total)
+                store_vector(b, total, at(b, target, offset), mask=mask)
+
+            _each_vector(b, tiling, count, add)
+
+        each(b, int_(0), grouped, STREAMS, lambda s: rows(STREAMS, s))
+        each(b, grouped, k, 1, lambda s: rows(1, s))
+
+    each(b, int_(0), n, chunk, columns)
+    b.ret_void()
+    return function
+
+
+def _store_zero(b: Builder, tiling: Tiling, place: Value, mask: Value | None) -> None:
+    store_vector(b, zeros(tiling.vector), place, mask=mask)
+
+
+def _each_vector(b: Builder, tiling: Tiling, count: Value, body: object) -> None:
+    """`body(byte offset, mask)` for each vector of `count` elements: whole ones without a mask, then the rest."""
+    assert callable(body)
+    whole = b.sub(count, b.srem(count, int_(tiling.lanes)))
+    each(b, int_(0), whole, tiling.lanes, lambda j: body(b.mul(j, int_(tiling.bytes)), None))
+    with b.if_then(b.icmp_signed("<", whole, count)):
+        body(b.mul(whole, int_(tiling.bytes)), mask_below(b, tiling.lanes, b.sub(count, whole)))
+
+
+def emit_dot(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
+    """`dot(m, n, k, a, a_row, b, b_column, c, c_row, c_column)`: C = A @ B, rows of A and columns of B contiguous;
+    strides in bytes."""
+    function = _internal(module, name, [I64, I64, I64, PTR, I64, PTR, I64, PTR, I64, I64])
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    m, n, k, a, a_row, matrix, b_column, c, c_row, c_column = function.args
+    grouped = b.sub(n, b.srem(n, int_(DOT_COLUMNS)))
+
+    def columns(number: int, j: Value) -> None:
+        heads = [at(b, matrix, b.mul(b.add(j, int_(i)), b_column)) for i in range(number)]
+
+        def row(r: Value) -> None:
+            sums = _dots(b, tiling, k, at(b, a, b.mul(r, a_row)), heads)
+            for i, total in enumerate(sums):
+                place = at(b, c, b.add(b.mul(r, c_row), b.mul(b.add(j, int_(i)), c_column)))
+                b.store(total, place, align=tiling.bytes)
+
+        each(b, int_(0), m, 1, row)
+
+    each(b, int_(0), grouped, DOT_COLUMNS, lambda j: columns(DOT_COLUMNS, j))
+    each(b, grouped, n, 1, lambda j: columns(1, j))
+    b.ret_void()
+    return function
+
+
+def _dots(b: Builder, tiling: Tiling, k: Value, a: Value, heads: list[Value]) -> list[Value]:
+    """The dot products of `k` elements at `a` with those at each of `heads`."""
+    step = DOT_SUMS * tiling.lanes
+    whole = b.sub(k, b.srem(k, int_(step)))
+
+    def add(s: Value, sums: list[Value], masks: list[Value | None]) -> list[Value]:
+        results = list(sums)
+        for u, mask in enumerate(masks):
+            offset = b.add(b.mul(s, int_(tiling.bytes)), int_(u * tiling.vector_bytes))
+            factor = load_vector(b, at(b, a, offset), tiling.vector, mask=mask)
+            for i, head in enumerate(heads):
+                vector = load_vector(b, at(b, head, offset), tiling.vector, mask=mask)
+                place = i * DOT_SUMS + u
+                results[place] = multiply_add(b, factor, vector, sums[place])
+        return results
+
+    start = [zeros(tiling.vector)] * (len(heads) * DOT_SUMS)
+    sums = loop(b, int_(0), whole, step, start, lambda s, sums: add(s, sums, [None] * DOT_SUMS))
+    masks = [mask_below(b, tiling.lanes, b.sub(b.sub(k, whole), int_(u * tiling.lanes))) for u in range(DOT_SUMS)]
+    sums = loop(b, whole, k, step, sums, lambda s, sums: add(s, sums, list(masks)))
+    totals = []
+    for i in range(len(heads)):
+        total = sums[i * DOT_SUMS]
+        for u in range(1, DOT_SUMS):
+            total = b.fadd(total, sums[i * DOT_SUMS + u])
+        totals.append(_sum_lanes(b, total, tiling.lanes))
+    return totals
+
+
+def _sum_lanes(b: Builder, vector: Value, lanes: int) -> Value:
+    """The sum of all lanes, halves added to halves: an order of our own, not the optimiser's."""
+    while lanes > 1:
+        lanes //= 2
+        low, high = (
+            b.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(I32, lanes), list(range(s, s + lanes))))
+            for s in (0, lanes)
+        )
+        vector = b.fadd(low, high)
+    return b.extract_element(vector, ir.Constant(I32, 0))
+
+
+def emit_finish(module: ir.Module, tiling: Tiling, name: str, epilogue: Epilogue) -> ir.Function:
+    """`finish(m, start, stop, c, c_row, context)`: applies the epilogue to columns `start..stop` of C in memory."""
+    function = _internal(module, name, [I64, I64, I64, PTR, I64, PTR])
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    m, start, stop, c, c_row, context = function.args
+
+    def row(r: Value) -> None:
+        origin = at(b, c, b.add(b.mul(r, c_row), b.mul(start, int_(tiling.bytes))))
+
+        def finish(offset: Value, mask: Value | None) -> None:
+            place = at(b, origin, offset)
+            column = b.add(start, b.sdiv(offset, int_(tiling.bytes)))
+            value = load_vector(b, place, tiling.vector, mask=mask)
+            store_vector(b, epilogue(b, Store(context, r, column, mask), value), place, mask=mask)
+
+        _each_vector(b, tiling, b.sub(stop, start), finish)
+
+    each(b, int_(0), m, 1, row)
+    b.ret_void()
+    return function
+
+
+def _internal(module: ir.Module, name: str, types: list[object]) -> ir.Function:
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), types), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    return function
