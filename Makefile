@@ -34,6 +34,7 @@ bench: .venv-bench/.ready ## Measure Kina beside its peers and the machine's lim
 lint: $(READY) ## Check style and types
 	$(PY) -m ruff check .
 	$(PY) -m mypy
+	$(PY) -m mypy examples benchmarks
 
 format: $(READY) ## Sort imports and mend what ruff can mend
 	$(PY) -m ruff check --fix .

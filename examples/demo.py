@@ -8,6 +8,7 @@ compilation was needed.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections import Counter
@@ -20,14 +21,17 @@ from rich.console import Console
 from rich.markup import escape
 from rich.syntax import Syntax
 from rich.table import Table
-from smollm2 import HERE, fetch_model
+from rich.text import Text
 from threadpoolctl import threadpool_limits
 
 import kina
+from kina.diagnostics.render import render
+from kina.elaborate.result import Signature
 from kina.host.gguf_file import GGUFFile, open_gguf
 from kina.host.tokenizer import tokenizer_of
 from kina.pipeline import Checked, check
 from kina.source import Source
+from smollm2 import HERE, fetch_model
 
 F32 = npt.NDArray[np.float32]
 Array = npt.NDArray[np.floating]
@@ -131,10 +135,19 @@ def demonstrate(console: Console) -> int:
 
 def show_checked(console: Console, checked: Checked) -> None:
     for signature in checked.elaboration.signatures.values():
-        console.print(Syntax(str(signature), "ocaml", theme="ansi_dark", background_color="default", word_wrap=True))
-    settled = Counter(o.status_text for o in checked.elaboration.obligations)
-    ways = ", ".join(f"{count} {how}" for how, count in settled.most_common()) or "none were needed"
-    console.print(f"\n{len(checked.elaboration.obligations)} obligations on sizes: {ways}\n")
+        console.print(Syntax(layout(signature), "ocaml", theme="ansi_dark", background_color="default"))
+    obligations = checked.elaboration.obligations
+    ways = Counter(o.status_text for o in obligations).most_common()
+    console.print(f"\n{len(obligations)} obligations on sizes; how they were settled:", end=" ")
+    console.print(", ".join(f"{count} {how}" for how, count in ways) + "\n")
+
+
+def layout(signature: Signature) -> str:
+    """A function's type with a line for each parameter."""
+    parameters = [f"    ({name} : {type_})" for name, type_ in signature.parameters]
+    requires = "".join(f" requires ({p})" for p in signature.requires)
+    head = f"{signature.name} [{', '.join(signature.dimensions)}]{requires}"
+    return "\n".join([head, *parameters, f"    : {signature.result}"])
 
 
 def show_model(console: Console, file: GGUFFile, block: Block, ids: list[int]) -> None:
@@ -173,7 +186,7 @@ def best_of(call: Callable[[], object], seconds: float = 0.1) -> float:
 
 def show_measured(console: Console, rows: list[Measured], compilations: int) -> None:
     table = Table()
-    for heading in ("tokens", "max error", "relative", "Kina", "NumPy", "ratio", "compilations"):
+    for heading in ("tokens", "error", "relative", "Kina", "NumPy", "ratio", "compilations"):
         table.add_column(heading, justify="right")
     for row in rows:
         table.add_row(
@@ -191,11 +204,11 @@ def show_measured(console: Console, rows: list[Measured], compilations: int) -> 
 
 def show_refused(console: Console) -> bool:
     """Shows what a broken program gets; whether it was refused."""
-    path = HERE / "merge_heads_by_mistake.kina"
     try:
-        kina.load(path)
+        kina.load(os.path.relpath(HERE / "merge_heads_by_mistake.kina"))
     except kina.KinaError as error:
-        console.print(escape(str(error)))
+        color = console.color_system is not None
+        console.print(Text.from_ansi(render(error.diagnostics, color=color, width=console.width)))
         return True
     return False
 
