@@ -47,6 +47,7 @@ class ModuleContext:
     diagnostics: list[Diagnostic] = field(default_factory=list)
     obligations: list[Obligation] = field(default_factory=list)
     failed: set[str] = field(default_factory=set)
+    broken: frozenset[str] = frozenset()
     in_progress: list[str] = field(default_factory=list)
 
     def report(self, diagnostic: Diagnostic) -> Reported:

@@ -68,6 +68,8 @@ def _name(context: Context, e: ast.Name, expected: Type | None, name: str | None
         raise Reported
     if meaning is not None:
         return meaning
+    if e.text in context.module.broken:
+        raise Reported
     declaration = context.module.declarations.get(e.text)
     if declaration is not None:
         if declaration.parameters:
@@ -234,6 +236,8 @@ def _call(
         if brackets is not None and not arguments:
             raise context.report(form_errors.unsupported(e.span, "indexing"))
         raise context.report(form_errors.not_a_function(target.span, tree_type(found)))
+    if target.text in context.module.broken:
+        raise Reported
     if target.text in context.module.declarations:
         return call_function(context, e, target.text, brackets or (), arguments, infer, expected, name)
     entry = lookup(target.text)
