@@ -48,13 +48,10 @@ class Checked:
 def check(source: Source, *, strict: bool = False) -> Checked:
     """Parses and checks. Never raises for a bad program: what is wrong is in `diagnostics`."""
     from kina.elaborate import elaborate
-    from kina.syntax.cursor import room_for_nesting
     from kina.syntax.parser import parse
 
-    with room_for_nesting():
-        parsed = parse(source)
-        elaboration = elaborate(parsed.module, strict=strict, broken=parsed.broken)
-    return Checked(source, elaboration, parsed.diagnostics)
+    parsed = parse(source)
+    return Checked(source, elaborate(parsed.module, strict=strict), parsed.diagnostics)
 
 
 def core_text(function: Function) -> str:

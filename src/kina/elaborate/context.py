@@ -47,7 +47,6 @@ class ModuleContext:
     diagnostics: list[Diagnostic] = field(default_factory=list)
     obligations: list[Obligation] = field(default_factory=list)
     failed: set[str] = field(default_factory=set)
-    broken: frozenset[str] = frozenset()
     in_progress: list[str] = field(default_factory=list)
 
     def report(self, diagnostic: Diagnostic) -> Reported:
@@ -111,6 +110,11 @@ class Context:
     def report(self, diagnostic: Diagnostic) -> Reported:
         self.failed = True
         return self.module.report(diagnostic)
+
+    def unreadable(self) -> Reported:
+        """For what did not parse, a hole with an empty name: the parser has reported it."""
+        self.failed = True
+        return Reported()
 
     def assume(self, *facts: Proposition) -> None:
         self.facts = self.facts.assume(*facts)

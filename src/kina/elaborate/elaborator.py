@@ -10,14 +10,13 @@ from kina.elaborate.result import Elaboration
 from kina.syntax import ast
 
 
-def elaborate(module: ast.Module, *, strict: bool = False, broken: frozenset[str] = frozenset()) -> Elaboration:
+def elaborate(module: ast.Module, *, strict: bool = False) -> Elaboration:
     """Checks every declaration. Errors do not stop it: each function is checked on its own.
 
-    `strict` refuses surface sugar, so that what is accepted is core as it is printed. Functions in `broken` could
-    not be parsed: their uses say nothing more.
+    `strict` refuses surface sugar, so that what is accepted is core as it is printed.
     """
     declarations: dict[str, ast.FunctionDeclaration] = {}
-    context = ModuleContext(strict, declarations, broken=broken)
+    context = ModuleContext(strict, declarations)
     for declaration in module.declarations:
         match declaration:
             case ast.FunctionDeclaration(name=name):

@@ -68,8 +68,6 @@ def _name(context: Context, e: ast.Name, expected: Type | None, name: str | None
         raise Reported
     if meaning is not None:
         return meaning
-    if e.text in context.module.broken:
-        raise Reported
     declaration = context.module.declarations.get(e.text)
     if declaration is not None:
         if declaration.parameters:
@@ -95,6 +93,8 @@ def _literal(context: Context, e: ast.Expr, expected: Type | None, name: str | N
 
 
 def _hole(context: Context, e: ast.Hole, expected: Type | None, name: str | None) -> Tree:
+    if e.name == "":
+        raise context.unreadable()
     scope = [(n, tree_type(v)) for n, v in context.values.items() if not isinstance(v, Poison)]
     raise context.report(form_errors.hole(e.span, e.name, expected, scope))
 
@@ -236,8 +236,6 @@ def _call(
         if brackets is not None and not arguments:
             raise context.report(form_errors.unsupported(e.span, "indexing"))
         raise context.report(form_errors.not_a_function(target.span, tree_type(found)))
-    if target.text in context.module.broken:
-        raise Reported
     if target.text in context.module.declarations:
         return call_function(context, e, target.text, brackets or (), arguments, infer, expected, name)
     entry = lookup(target.text)

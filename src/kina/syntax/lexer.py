@@ -1,195 +1,211 @@
-"""Text -> tokens. Never fails: what is no token is reported and passed over."""
+"""From text to tokens: one compiled pattern, and a slow road for whatever it does not like.
+
+Tokens are kept as parallel lists, since the parser looks at kinds far more often than at places.
+A token's kind is its own text for keywords, operators and brackets, and one of `name`, `number`,
+`string`, `hole`, `projection` for the rest. Lexing never stops: what cannot be read is reported,
+and replaced by what was probably meant, or left out.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kina.diagnostics import Diagnostic, syntax_errors
 from kina.source import Source, Span
+from kina.syntax.literals import bad_escapes, number_problem
 
-KEYWORDS = frozenset(
-    {
-        *("let", "in", "dim", "requires", "if", "then", "else", "for", "while", "do", "with", "yield", "fun", "type"),
-        *("import", "test", "exists", "match", "true", "false", "not", "mod", "div", "divides"),
-    }
+KEYWORDS = frozenset({
+    "let", "in", "dim", "requires", "if", "then", "else", "for", "while", "do", "with", "yield", "fun", "type",
+    "import", "test", "exists", "match", "true", "false",
+})  # fmt: skip
+WORD_OPERATORS = frozenset({"not", "mod", "div", "divides"})
+RESERVED = KEYWORDS | WORD_OPERATORS
+_KIND_OF_WORD = {word: word for word in RESERVED}
+
+_TOKEN = re.compile(
+    r"""[ \t\r\f\v]*(?:
+      ((?:[A-Za-z_]|[^\x00-\x7f])(?:[A-Za-z0-9_']|[^\x00-\x7f])*)         # 1 word
+    | (\n)                                                                # 2 line break
+    | (//[^\n]*)                                                          # 3 line comment
+    | (\.\.\.|->|\|>|\|\||&&|==|!=|<=|>=|:=                               # 4 operator or bracket
+      |/(?!\*)|[\[\](){},:=<>+@^!-]|\*(?!\*)|\.(?![0-9]))
+    | ((?:0[xX][0-9a-fA-F_]+
+      |[0-9][0-9_]*(?:\.[0-9][0-9_]*)?(?:[eE][+-]?[0-9]+)?)               # 5 number, with what sticks to it
+      (?:[A-Za-z0-9_']|\.(?!\.))*)
+    | ("(?:[^"\\\n]|\\[^\n])*")                                           # 6 string
+    | (\?[A-Za-z_][A-Za-z0-9_']*)                                         # 7 named hole
+    | (\.[0-9][A-Za-z0-9_']*)                                             # 8 projection
+    | (/\*)                                                               # 9 block comment
+    | (\Z)                                                                # 10 end
+    | (.)                                                                 # 11 anything else
+    )""",
+    re.VERBOSE | re.DOTALL,
 )
-"""Words that are no names. The last four are operators."""
+_WORD, _LINE, _COMMENT, _OPERATOR, _NUMBER, _STRING, _HOLE, _PROJECTION, _BLOCK, _END, _OTHER = range(1, 12)
+_BLOCK_EDGE = re.compile(r"/\*|\*/")
+_BYTE_ORDER_MARK = "\ufeff"
 
-FAR = 1 << 30
-"""The column of a token that is not the first of its line: right of everything."""
+_MEANT = {
+    "**": "^", "=>": "->", "<-": "<", "×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "≤": "<=", "≥": ">=",
+    "≠": "!=", "→": "->", "∧": "&&", "∨": "||", "¬": "not", "…": "...", "%": "mod", "&": "&&", "|": "||", "∃": "exists",
+    "λ": "fun", "\\": "fun",
+}  # fmt: skip
+"""What is not Kina, and the token that goes on in its place."""
 
 
 @dataclass(slots=True)
-class Token:
-    """`kind` is "name", "number", "string", "end", or the keyword or symbol itself.
+class Tokens:
+    """`columns` holds the column of a token that starts a line, and 0 for any other.
 
-    `column` is the 1-based column if the token is the first of its line, else `FAR`; `spaced` says whether white
-    space stands before it.
+    The last token is `eof`. Comments are ranges of offsets, in order.
     """
 
-    kind: str
-    text: str
-    start: int
-    end: int
-    spaced: bool
-    column: int
+    source: Source
+    kinds: list[str] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    columns: list[int] = field(default_factory=list)
+    comments: list[tuple[int, int]] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+    def add(self, kind: str, start: int, end: int, column: int) -> None:
+        self.kinds.append(kind)
+        self.starts.append(start)
+        self.ends.append(end)
+        self.columns.append(column)
+
+    def report(self, diagnostic: Diagnostic) -> None:
+        self.diagnostics.append(diagnostic)
 
 
-@dataclass(frozen=True, slots=True)
-class Lexed:
-    """The tokens with an "end" token last, the comments in order, and what was wrong."""
-
-    tokens: list[Token]
-    comments: list[Span]
-    diagnostics: list[Diagnostic]
-
-
-_TOKEN = re.compile(
-    r"""(?P<space>[ \t\r\f\v\u00a0\ufeff]+)
-      | (?P<newline>\n)
-      | (?P<name>[^\W\d][\w']*)
-      | (?P<number>\d(?:[\w]|\.(?=\d)|(?<=[eE])[+-](?=\d))*)
-      | (?P<comment>//[^\n]*)
-      | (?P<block>/\*)
-      | (?P<symbol>\.\.\.|\|>|\|\||&&|==|!=|<=|>=|->|:=|[-+*/@^=<>()\[\]{},:.?!])
-      | (?P<string>"(?:[^"\\\n]|\\.)*"?)""",
-    re.VERBOSE,
-)
-_NUMBER = re.compile(r"0[xX][0-9a-fA-F](?:_?[0-9a-fA-F])*|\d(?:_?\d)*(?:\.\d(?:_?\d)*)?(?:[eE][+-]?\d+)?")
-_DIGITS = re.compile(r"\d+")
-_BLOCK_MARK = re.compile(r"/\*|\*/")
-
-
-def lex(source: Source) -> Lexed:
-    """All tokens of a source."""
-    return _Lexer(source).run()
-
-
-class _Lexer:
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.text = source.text
-        self.tokens: list[Token] = []
-        self.comments: list[Span] = []
-        self.diagnostics: list[Diagnostic] = []
-
-    def run(self) -> Lexed:
-        text, tokens = self.text, self.tokens
-        match_at = _TOKEN.match
-        at, line_start, first, spaced = 0, 0, True, True
-        end_of_text = len(text)
-        while at < end_of_text:
-            found = match_at(text, at)
-            kind = found.lastgroup if found else "bad"
-            end = found.end() if found else at + 1
-            if kind == "space":
-                spaced = True
-            elif kind == "newline":
-                line_start, first, spaced = end, True, True
-            elif kind == "comment":
-                self.comments.append(self._span(at, end))
-                spaced = True
-            elif kind == "block":
-                end = self._block_end(at)
-                self.comments.append(self._span(at, end))
-                broken = text.rfind("\n", at, end)
-                if broken >= 0:
-                    line_start, first = broken + 1, True
-                spaced = True
-            elif kind == "bad":
-                end = self._bad(at)
-                spaced = True
+def lex(source: Source) -> Tokens:
+    """All tokens of a source, ending in `eof`. What is wrong with it is in `diagnostics`."""
+    text = source.text
+    tokens = Tokens(source)
+    kinds, starts, ends, columns = tokens.kinds, tokens.starts, tokens.ends, tokens.columns
+    position = line_start = 1 if text.startswith(_BYTE_ORDER_MARK) else 0
+    fresh = True  # no token yet in this line
+    while position >= 0:
+        for match in _TOKEN.finditer(text, position):
+            group = match.lastindex
+            if group == _LINE:
+                line_start = match.end()
+                fresh = True
+                continue
+            assert group is not None
+            start, end = match.span(group)
+            if group == _WORD:
+                word = match[group]
+                kind = _KIND_OF_WORD.get(word, "name")
+                if kind != "name" and _is_member(tokens, start):
+                    kind = "name"
+                elif not word.isascii() and (good := _name_length(word)) < len(word):
+                    count = len(kinds)
+                    if good:
+                        tokens.add("name", start, start + good, start - line_start + 1 if fresh else 0)
+                    position = _strange(tokens, start + good, start - line_start + 1 if fresh and not good else 0)
+                    fresh = fresh and len(kinds) == count
+                    break
+            elif group == _OPERATOR:
+                kind = match[group]
+            elif group == _COMMENT:
+                tokens.comments.append((start, end))
+                continue
+            elif group == _BLOCK:
+                position = _block_comment(tokens, start)
+                if (last := text.rfind("\n", start, position)) >= 0:
+                    line_start = last + 1
+                    fresh = True
+                break
+            elif group == _END:
+                position = -1
+                break
+            elif group == _OTHER:
+                count = len(kinds)
+                position = _strange(tokens, start, start - line_start + 1 if fresh else 0)
+                fresh = fresh and len(kinds) == count
+                break
             else:
-                word, end = self._word(kind or "", at, end, spaced)
-                token_kind = word if kind == "symbol" or (kind == "name" and word in KEYWORDS) else kind or ""
-                tokens.append(Token(token_kind, word, at, end, spaced, at - line_start + 1 if first else FAR))
-                first = spaced = False
-            at = end
-        tokens.append(Token("end", "", end_of_text, end_of_text, True, 0))
-        return Lexed(tokens, self.comments, self.diagnostics)
+                kind = _checked(tokens, group, start, end)
+            kinds.append(kind)
+            starts.append(start)
+            ends.append(end)
+            columns.append(start - line_start + 1 if fresh else 0)
+            fresh = False
+    tokens.add("eof", len(text), len(text), 1)
+    return tokens
 
-    def _word(self, kind: str, at: int, end: int, spaced: bool) -> tuple[str, int]:
-        """A token's text and end: numbers and strings are looked at more closely."""
-        if kind == "number":
-            after_dot = bool(self.tokens) and self.tokens[-1].kind == "." and not spaced
-            exact = (_DIGITS if after_dot else _NUMBER).match(self.text, at)
-            if after_dot and exact:  # e.0.1 takes apart a tuple in a tuple: no fraction here
-                end = exact.end()
-            elif exact is None or exact.end() != end:
-                self.diagnostics.append(syntax_errors.malformed_number(self._span(at, end)))
-                return "0", end
-        elif kind == "string":
-            self._check_string(at, end)
-        return self.text[at:end], end
 
-    def _check_string(self, at: int, end: int) -> None:
-        body = self.text[at:end]
-        if len(body) < 2 or not body.endswith('"') or (body.endswith('\\"') and not _closed(body)):
-            self.diagnostics.append(syntax_errors.never_closed(self._span(at, end), "string"))
-        for place, _ in _bad_escapes(body):
-            self.diagnostics.append(syntax_errors.bad_escape(self._span(at + place, at + place + 2)))
+def _is_member(tokens: Tokens, start: int) -> bool:
+    """Whether a word follows `name.` without a space: then it is a name even if it is a keyword (`std.test`)."""
+    kinds, starts, ends = tokens.kinds, tokens.starts, tokens.ends
+    return len(kinds) > 1 and kinds[-1] == "." and kinds[-2] == "name" and ends[-1] == start and ends[-2] == starts[-1]
 
-    def _block_end(self, at: int) -> int:
-        """The end of a comment that may hold others."""
-        depth, position = 1, at + 2
-        while depth:
-            mark = _BLOCK_MARK.search(self.text, position)
-            if mark is None:
-                self.diagnostics.append(syntax_errors.never_closed(self._span(at, at + 2), "comment"))
-                return len(self.text)
-            depth += 1 if mark.group() == "/*" else -1
-            position = mark.end()
-        return position
 
-    def _bad(self, at: int) -> int:
-        """The end of a run of characters that begin no token: one error for the run."""
-        end = at + 1
-        while end < len(self.text) and _TOKEN.match(self.text, end) is None:
-            end += 1
-        self.diagnostics.append(syntax_errors.unexpected_character(self._span(at, end)))
+def _name_length(word: str) -> int:
+    """How much of a word with letters beyond ASCII is a name."""
+    if not word[0].isidentifier():
+        return 0
+    return next((i for i, c in enumerate(word) if c != "'" and not ("a" + c).isidentifier()), len(word))
+
+
+def _checked(tokens: Tokens, group: int, start: int, end: int) -> str:
+    """The kind of a literal, a hole or a projection, after a look at what is in it."""
+    text = tokens.source.text[start:end]
+    span = Span(tokens.source, start, end)
+    if group == _NUMBER:
+        if not text.isdecimal() and (problem := number_problem(text)):
+            tokens.report(syntax_errors.malformed_number(span, problem))
+        return "number"
+    if group == _STRING:
+        for first, last in bad_escapes(text):
+            tokens.report(syntax_errors.unknown_escape(Span(tokens.source, start + first, start + last)))
+        return "string"
+    if group == _HOLE:
+        return "hole"
+    if not text[1:].isdecimal() or len(text) > 9:
+        tokens.report(syntax_errors.malformed_number(span, "a tuple's item is `.` and a number, as in `pair.0`"))
+    return "projection"
+
+
+def _block_comment(tokens: Tokens, start: int) -> int:
+    """Where a nested `/* */` ends."""
+    text = tokens.source.text
+    depth = 0
+    for edge in _BLOCK_EDGE.finditer(text, start):
+        depth += 1 if edge.group() == "/*" else -1
+        if depth == 0:
+            tokens.comments.append((start, edge.end()))
+            return edge.end()
+    tokens.report(syntax_errors.unterminated_comment(Span(tokens.source, start, start + 2)))
+    tokens.comments.append((start, len(text)))
+    return len(text)
+
+
+def _strange(tokens: Tokens, start: int, column: int) -> int:
+    """Reports what no token begins with, puts what was meant in its place, and says where to go on."""
+    source, text = tokens.source, tokens.source.text
+    found = text[start]
+    line_end = text.find("\n", start)
+    line_end = len(text) if line_end < 0 else line_end
+    if found == '"':
+        tokens.report(syntax_errors.unterminated_string(Span(source, start, line_end)))
+        tokens.add("string", start, line_end, column)
+        return line_end
+    if found == "#":
+        tokens.report(syntax_errors.unexpected_character(Span(source, start, start + 1)))
+        return line_end
+    if text.startswith("**", start):
+        found = "**"
+    end = start + len(found)
+    if found in _MEANT:
+        tokens.report(syntax_errors.unexpected_character(Span(source, start, end), _MEANT[found]))
+        tokens.add(_MEANT[found], start, end, column)
         return end
-
-    def _span(self, start: int, end: int) -> Span:
-        return Span(self.source, start, end)
-
-
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "0": "\0"}
-
-
-def _closed(body: str) -> bool:
-    """Whether the quote at the end is not itself escaped."""
-    slashes = len(body) - 1 - len(body[:-1].rstrip("\\"))
-    return slashes % 2 == 0
-
-
-def _bad_escapes(body: str) -> Iterator[tuple[int, str]]:
-    at = body.find("\\")
-    while at >= 0:
-        mark = body[at + 1 : at + 2]
-        if mark and mark not in _ESCAPES:
-            yield at, mark
-        at = body.find("\\", at + 2)
-
-
-def string_value(text: str) -> str:
-    """What a string literal says; unknown escapes stand for themselves (they were reported)."""
-    body = text[1:-1] if len(text) >= 2 and text.endswith('"') else text[1:]
-    return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m.group(1), m.group(1)), body)
-
-
-def string_text(value: str) -> str:
-    """A string as a literal."""
-    escaped = {v: f"\\{k}" for k, v in _ESCAPES.items()}
-    return '"' + "".join(escaped.get(c, c) for c in value) + '"'
-
-
-def number_value(text: str) -> int | float:
-    """The value of a well-formed number literal; too large a float is infinite, which later stages refuse."""
-    digits = text.replace("_", "")
-    if digits[:2] in ("0x", "0X"):
-        return int(digits, 16)
-    if any(c in digits for c in ".eE"):
-        return float(digits)
-    return int(digits) if len(digits) < 4000 else float("inf")
+    last = tokens.diagnostics[-1] if tokens.diagnostics else None
+    if last is not None and last.code == "K0101" and last.span.end == start and not last.help:
+        tokens.diagnostics.pop()  # a run of strange characters is one error
+        start = last.span.start
+    tokens.report(syntax_errors.unexpected_character(Span(source, start, end)))
+    return end

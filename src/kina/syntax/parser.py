@@ -1,149 +1,234 @@
-"""Source -> tree. Never raises: what is wrong is reported, and parsing goes on at the next declaration."""
+"""Tokens -> tree: declarations, and how parsing picks up again after an error.
+
+Any text at all gives a tree and a list of errors, never an exception.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NoReturn
 
-from kina.diagnostics import Diagnostic
+from kina.diagnostics import Diagnostic, syntax_errors
+from kina.diagnostics.diagnostic import Edit, Help
 from kina.source import Source, Span
 from kina.syntax import ast
-from kina.syntax.bindings import function_declaration
-from kina.syntax.cursor import Cursor, ParseError, room_for_nesting
-from kina.syntax.expressions import expression
-from kina.syntax.lexer import string_value
-from kina.syntax.types import binders, type_expression
+from kina.syntax.cursor import MAX_DEPTH, Failure
+from kina.syntax.forms import FormParser, Signature
+from kina.syntax.layout import lay_out
+from kina.syntax.lexer import Tokens, lex
+from kina.syntax.literals import string_value
+
+_DECLARATIONS = frozenset({"let", "type", "import", "test"})
 
 
 @dataclass(frozen=True, slots=True)
 class ParseResult:
-    """The tree of all declarations that could be read, and the findings.
-
-    `broken` names the functions that could not be read, so that later stages do not call them unknown.
-    """
+    """The tree of what could be read. Where a value is missing in it stands a hole with an empty name."""
 
     module: ast.Module
     diagnostics: tuple[Diagnostic, ...]
-    broken: frozenset[str]
 
 
 def parse(source: Source) -> ParseResult:
-    """Parses a file."""
-    with room_for_nesting():
-        return _Parser(source).module()
+    """Reads a file."""
+    parser = _Parser(lay_out(lex(source)))
+    module = parser.module()
+    return ParseResult(module, tuple(sorted(parser.diagnostics, key=lambda d: d.span.start)))
 
 
-class _Parser:
-    def __init__(self, source: Source) -> None:
-        self.cursor = Cursor(source)
-        self.source = source
-        self.documentation = _documentation(self.cursor.comments)
+class _Parser(FormParser):
+    def __init__(self, tokens: Tokens) -> None:
+        super().__init__(tokens)
+        self.comments = tokens.comments
+        self.documented: set[int] = set()  # comments that are a declaration's documentation
+        self.comment = 0  # the first comment that is not before a declaration already read
 
-    def module(self) -> ParseResult:
-        c = self.cursor
+    def module(self) -> ast.Module:
         declarations: list[ast.Declaration] = []
-        broken: set[str] = set()
-        while c.tokens[c.position].kind != "end":
-            begin = c.position
+        while self.kinds[self.position] != "eof":
+            self.depth, self.equals = 0, False
             try:
-                declarations.append(self._declaration())
-            except ParseError:
-                if c.tokens[begin].kind == "let" and c.tokens[begin + 1].kind == "name":
-                    broken.add(c.tokens[begin + 1].text)
-                c.position = max(c.position, begin + 1)
-                c.limit, c.level, c.equality = 0, 0, False
-                c.skip_to_column(1)
-        comments = tuple(ast.Comment(span.text, span=span) for span in c.comments)
-        whole = Span(self.source, 0, len(self.source.text))
-        diagnostics = sorted(c.diagnostics, key=lambda d: d.span.start)
-        return ParseResult(ast.Module(tuple(declarations), comments, span=whole), tuple(diagnostics), frozenset(broken))
+                declarations.append(self.declaration())
+                self.end_declaration()
+            except Failure as failure:
+                self.report(failure.diagnostic)
+                self.skip_declaration()
+            except RecursionError:  # the caller had little of Python's stack left
+                self.report(syntax_errors.nested_too_deeply(self.token_span(self.position), MAX_DEPTH))
+                self.skip_declaration()
+            self.position += 1
+        spans = [Span(self.source, *c) for i, c in enumerate(self.comments) if i not in self.documented]
+        comments = tuple(ast.Comment(s.text.rstrip(), span=s) for s in spans)
+        return ast.Module(tuple(declarations), comments, span=Span(self.source, 0, len(self.text)))
 
-    def _declaration(self) -> ast.Declaration:
-        c = self.cursor
-        c.limit = 0
-        start = c.start
-        keyword = c.kind
-        if keyword not in ("let", "type", "import", "test"):
-            raise c.error("a declaration: `let`, `type`, `import` or `test`")
-        c.next()
-        c.limit = 1
-        documentation = self.documentation.get(self.source.line_of(start) - 1, "")
-        declaration: ast.Declaration
-        match keyword:
+    def end_declaration(self) -> None:
+        kind = self.kinds[self.position]
+        if kind == "end":
+            return
+        if kind in _DECLARATIONS and self.columns[self.position]:
+            self.fail(syntax_errors.indented_declaration(self.token_span(self.position)))
+        advice = [Help("only a `let` inside another declaration has an `in`")] if kind == "in" else None
+        self.unexpected("the end of the declaration", help=advice)
+
+    def skip_declaration(self) -> None:
+        while self.kinds[self.position] != "end":
+            self.position += 1
+
+    # ---------------------------------------------------------------- declarations
+
+    def declaration(self) -> ast.Declaration:
+        index = self.position
+        kind = self.kinds[index]
+        start = self.starts[index]
+        documentation = self.documentation(start) if self.comments and kind != "import" else ""
+        if kind not in _DECLARATIONS:
+            self.refuse_declaration()
+        if self.columns[index] != 1:
+            self.report(syntax_errors.indented_declaration(self.token_span(index)))
+        self.position += 1
+        match kind:
             case "let":
-                declaration = function_declaration(c, start, documentation)
+                return self.function_declaration(start, documentation)
             case "type":
-                declaration = _type_declaration(c, start, documentation)
+                return self.type_declaration(start, documentation)
             case "import":
-                declaration = _import_declaration(c, start)
+                return self.import_declaration(start)
             case _:
-                name = string_value(c.expect("string", "the test's name in quotes").text)
-                c.expect("=")
-                body = expression(c)
-                declaration = ast.TestDeclaration(name, body, documentation, span=c.span(start))
-        if c.kind != "end":
-            raise c.error("the end of the declaration")
-        return declaration
+                return self.test_declaration(start, documentation)
 
+    def refuse_declaration(self) -> NoReturn:
+        if self.is_foreign(self.position):
+            self.unexpected("a declaration")
+        here, following = self.token_span(self.position), self.kinds[self.position + 1]
+        if self.kinds[self.position] == "name" and following in ("=", "(", "[", ":"):
+            start = Span(self.source, here.start, here.start)
+            advice = [Help("a function or a constant begins with `let`", (Edit(start, "let "),))]
+            self.fail(syntax_errors.not_a_declaration(here, self.found(), advice))
+        self.fail(syntax_errors.not_a_declaration(here, self.found()))
 
-def _documentation(comments: list[Span]) -> dict[int, str]:
-    """The text of `///` comments on neighbouring lines, by the line of the last one."""
-    found: dict[int, str] = {}
-    for span in comments:
-        if span.text.startswith("///"):
-            line = span.line
-            text = span.text[3:].removeprefix(" ").rstrip()
-            above = found.pop(line - 1, None)
-            found[line] = text if above is None else f"{above}\n{text}"
-    return found
+    def body(self) -> ast.Expr:
+        """What stands after the `=` of a declaration. An error in it does not lose the declaration."""
+        start = self.starts[self.position]
+        try:
+            value = self.naming()
+            self.end_declaration()
+        except Failure as failure:
+            self.report(failure.diagnostic)
+            self.skip_declaration()
+            return self.broken(start)
+        return value
 
+    def function_declaration(self, start: int, documentation: str) -> ast.FunctionDeclaration:
+        if self.kinds[self.position] == "dim":
+            self.fail(syntax_errors.not_a_declaration(
+                self.token_span(self.position), "`let dim`", [Help("at the top level a constant is `let N = 4`")]
+            ))  # fmt: skip
+        name = self.name("the name of a function or a constant")
+        name_span = self.token_span(self.position - 1)
+        try:
+            signature = self.signature()
+            self.need("=")
+        except Failure as failure:
+            self.report(failure.diagnostic)
+            broken = self.broken(start)
+            self.skip_declaration()
+            return self.function(name, name_span, Signature((), (), (), broken, None), broken, start, documentation)
+        return self.function(name, name_span, signature, self.body(), start, documentation)
 
-def _type_declaration(c: Cursor, start: int, documentation: str) -> ast.TypeDeclaration:
-    name = c.name("the type's name")
-    bound = binders(c)
-    c.expect("=")
-    fields: list[ast.TypeField] = []
-    if c.kind != "{":
-        definition = type_expression(c)
+    def type_declaration(self, start: int, documentation: str) -> ast.TypeDeclaration:
+        name = self.name("the name of a type")
+        name_span = self.token_span(self.position - 1)
+        binders = self.binders() if self.kinds[self.position] == "[" else ()
+        self.need("=")
+        opener = self.position
+        fields: list[ast.TypeField] | None = None
+        definition: ast.Expr | None = None
+        if self.take("{"):
+            fields = []
+            if not self.take("}"):
+                fields.append(self.type_field())
+                while self.separated("}", opener):
+                    fields.append(self.type_field())
+        else:
+            definition = self.naming()
         return ast.TypeDeclaration(
-            name.text, bound, None, definition, c.span_of(name), documentation, span=c.span(start)
+            name, binders, None if fields is None else tuple(fields), definition, name_span, documentation,
+            span=self.span(start),
+        )  # fmt: skip
+
+    def type_field(self) -> ast.TypeField:
+        start = self.starts[self.position]
+        name = self.name("the name of a field")
+        self.need(":", instead="=")
+        return ast.TypeField(name, self.naming(), span=self.span(start))
+
+    def import_declaration(self, start: int) -> ast.ImportDeclaration:
+        index = self.position
+        quoted = self.take("string")
+        if quoted:
+            path = string_value(self.token_text(index))
+        else:
+            path = self.name("a module's name or its path in quotes")
+            while self.take("."):
+                path += "." + self.name("the name of a module")
+        alias = self.alias()
+        names: tuple[ast.ImportedName, ...] | None = None
+        opener = self.position
+        if self.take("("):
+            imported: list[ast.ImportedName] = []
+            if not self.take(")"):
+                imported.append(self.imported_name())
+                while self.separated(")", opener):
+                    imported.append(self.imported_name())
+            names = tuple(imported)
+        return ast.ImportDeclaration(path, quoted, alias or self.alias(), names, span=self.span(start))
+
+    def imported_name(self) -> ast.ImportedName:
+        start = self.starts[self.position]
+        name = self.name("the name of a declaration")
+        return ast.ImportedName(name, self.alias(), span=self.span(start))
+
+    def alias(self) -> str | None:
+        """`as name`. Only here is `as` a keyword."""
+        if self.kinds[self.position] != "name" or self.token_text(self.position) != "as":
+            return None
+        self.position += 1
+        return self.name("a name after `as`")
+
+    def test_declaration(self, start: int, documentation: str) -> ast.TestDeclaration:
+        index = self.position
+        if not self.take("string"):
+            self.unexpected("the name of the test in quotes")
+        self.need("=")
+        return ast.TestDeclaration(
+            string_value(self.token_text(index)), self.body(), documentation, span=self.span(start)
         )
-    with c.bracket("{", "}", equality=False):
-        while c.kind != "}":
-            begin = c.start
-            field = c.name("a field's name").text
-            c.expect(":")
-            fields.append(ast.TypeField(field, type_expression(c), span=c.span(begin)))
-            if not c.accept(","):
-                break
-    return ast.TypeDeclaration(
-        name.text, bound, tuple(fields), None, c.span_of(name), documentation, span=c.span(start)
-    )
 
+    # ---------------------------------------------------------------- documentation
 
-def _import_declaration(c: Cursor, start: int) -> ast.ImportDeclaration:
-    quoted = c.kind == "string"
-    if quoted:
-        path = string_value(c.next().text)
-    else:
-        path = c.name("a module such as std.nn, or a path in quotes").text
-        while c.accept("."):
-            path += "." + c.name().text
-    names: list[ast.ImportedName] | None = None
-    if c.kind == "(":
-        names = []
-        with c.bracket("(", ")", equality=False):
-            while c.kind != ")":
-                begin = c.start
-                name = c.name("a name to import").text
-                names.append(ast.ImportedName(name, _alias(c), span=c.span(begin)))
-                if not c.accept(","):
-                    break
-    alias = _alias(c)
-    return ast.ImportDeclaration(path, quoted, alias, None if names is None else tuple(names), span=c.span(start))
+    def documentation(self, start: int) -> str:
+        """The `///` lines between the declaration before and this one."""
+        lines: list[str] = []
+        mine: list[int] = []
+        previous = 0
+        while self.comment < len(self.comments) and self.comments[self.comment][0] < start:
+            first, end = self.comments[self.comment]
+            if self.is_documentation(first):
+                if lines and self.text.count("\n", previous, first) > 1:
+                    lines.append("")
+                lines.append(self.text[first + 3 : end].removeprefix(" ").rstrip())
+                mine.append(self.comment)
+                previous = end
+            self.comment += 1
+        if not any(lines):
+            return ""
+        self.documented.update(mine)
+        return "\n".join(lines)
 
-
-def _alias(c: Cursor) -> str | None:
-    if not c.is_word("as"):
-        return None
-    c.next()
-    return c.name("the name to give it").text
+    def is_documentation(self, offset: int) -> bool:
+        """Whether a comment is a `///` on a line of its own, outside any declaration."""
+        if not self.text.startswith("///", offset) or self.text.startswith("////", offset):
+            return False
+        line_start = self.text.rfind("\n", 0, offset) + 1
+        is_alone = not self.text[line_start:offset].strip("\ufeff \t\r\f\v")
+        return is_alone and (self.position == 0 or offset >= self.ends[self.position - 1])
