@@ -10,79 +10,45 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
+from weakref import WeakValueDictionary
 
+from kina.dims.atoms import Atom, CeilDiv, FloorDiv, Maximum, Minimum, Modulo, Monomial, Variable, parts, without
 
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """A named size. Names are unique within a function."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True, slots=True)
-class FloorDiv:
-    """`numerator div denominator`, rounded towards minus infinity."""
-
-    numerator: Dim
-    denominator: Dim
-
-    def __str__(self) -> str:
-        return f"{self.numerator.factor_text()} div {self.denominator.factor_text()}"
-
-
-@dataclass(frozen=True, slots=True)
-class Modulo:
-    """`numerator mod denominator`, in `[0, denominator)`."""
-
-    numerator: Dim
-    denominator: Dim
-
-    def __str__(self) -> str:
-        return f"{self.numerator.factor_text()} mod {self.denominator.factor_text()}"
-
-
-@dataclass(frozen=True, slots=True)
-class CeilDiv:
-    """`numerator / denominator`, rounded up."""
-
-    numerator: Dim
-    denominator: Dim
-
-    def __str__(self) -> str:
-        return f"cdiv({self.numerator}, {self.denominator})"
-
-
-@dataclass(frozen=True, slots=True)
-class Minimum:
-    left: Dim
-    right: Dim
-
-    def __str__(self) -> str:
-        return f"min({self.left}, {self.right})"
-
-
-@dataclass(frozen=True, slots=True)
-class Maximum:
-    left: Dim
-    right: Dim
-
-    def __str__(self) -> str:
-        return f"max({self.left}, {self.right})"
-
-
-Atom = Variable | FloorDiv | Modulo | CeilDiv | Minimum | Maximum
-Monomial = tuple[Atom, ...]
-"""Atoms of a product, sorted, with repetition; the empty monomial stands for 1."""
+__all__ = [
+    "BUILDERS",
+    "Atom",
+    "CeilDiv",
+    "Dim",
+    "FloorDiv",
+    "Maximum",
+    "Minimum",
+    "Modulo",
+    "Monomial",
+    "UndefinedSize",
+    "Variable",
+    "ceil_div",
+    "constant",
+    "dim",
+    "floor_div",
+    "maximum",
+    "minimum",
+    "modulo",
+    "of_monomial",
+    "parts",
+    "product",
+    "variable",
+    "without",
+]
 
 Terms = tuple[tuple[Monomial, int], ...]
-_interned: dict[Terms, Dim] = {}
+"""Monomials with their coefficients, ascending by degree and then by the atoms' keys."""
+
+_interned: WeakValueDictionary[Terms, Dim] = WeakValueDictionary()
 
 
 class UndefinedSize(ArithmeticError):
-    """A division by zero while evaluating at concrete sizes."""
+    """A division by something that is not positive, while evaluating at concrete sizes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +86,10 @@ class Dim:
                     seen.add(atom)
                     yield atom
 
+    def coefficient(self, monomial: Monomial) -> int:
+        """The number before `monomial`; the constant term for the empty one."""
+        return next((c for m, c in self.terms if m == monomial), 0)
+
     @cached_property
     def variables(self) -> frozenset[str]:
         """The names of all variables inside."""
@@ -132,6 +102,19 @@ class Dim:
                     names |= part.variables
         return frozenset(names)
 
+    @cached_property
+    def denominators(self) -> tuple[Dim, ...]:
+        """What must be positive for this to be defined, the innermost first; positive numbers left out."""
+        found: dict[Dim, None] = {}
+        for atom in self.atoms():
+            for part in parts(atom):
+                found.update(dict.fromkeys(part.denominators))
+            if isinstance(atom, FloorDiv | Modulo | CeilDiv):
+                value = atom.second.value
+                if value is None or value <= 0:
+                    found[atom.second] = None
+        return tuple(found)
+
     # ------------------------------------------------------------ arithmetic
 
     def __add__(self, other: Dim | int) -> Dim:
@@ -141,11 +124,19 @@ class Dim:
         return _normal(total)
 
     def __mul__(self, other: Dim | int) -> Dim:
+        other = dim(other)
+        if len(self.terms) < len(other.terms):
+            self, other = other, self
+        match other.terms:
+            case ():
+                return other
+            case ((monomial, coefficient),):  # multiplying by one term keeps the terms in order
+                return _intern(tuple((_joined(m, monomial), c * coefficient) for m, c in self.terms))
         total: dict[Monomial, int] = {}
         for left, a in self.terms:
-            for right, b in dim(other).terms:
-                monomial = tuple(sorted(left + right, key=_atom_key)) if left and right else left or right
-                total[monomial] = total.get(monomial, 0) + a * b
+            for right, b in other.terms:
+                joined = _joined(left, right)
+                total[joined] = total.get(joined, 0) + a * b
         return _normal(total)
 
     def __neg__(self) -> Dim:
@@ -189,7 +180,10 @@ class Dim:
         return total
 
     def evaluate(self, sizes: Mapping[str, int]) -> int:
-        """The number this is at the given sizes. Raises `UndefinedSize` on division by zero, KeyError on a missing size."""
+        """The number this is at the given sizes.
+
+        Raises `UndefinedSize` on division by zero or less, KeyError on a missing size.
+        """
         total = 0
         for monomial, coefficient in self.terms:
             for atom in monomial:
@@ -200,6 +194,10 @@ class Dim:
     # ------------------------------------------------------------ text
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         if not self.terms:
             return "0"
         text = ""
@@ -216,17 +214,6 @@ class Dim:
 
     def __repr__(self) -> str:
         return f"Dim({self})"
-
-
-def parts(atom: Atom) -> tuple[Dim, ...]:
-    """The dimension expressions inside an atom, in order; none for a variable."""
-    match atom:
-        case Variable():
-            return ()
-        case Minimum(left, right) | Maximum(left, right):
-            return (left, right)
-        case FloorDiv(a, b) | Modulo(a, b) | CeilDiv(a, b):
-            return (a, b)
 
 
 def _is_tight(d: Dim) -> bool:
@@ -246,10 +233,6 @@ def _monomial_text(monomial: Monomial, coefficient: int, alone: bool) -> str:
     return " * ".join(factors)
 
 
-def _atom_key(atom: Atom) -> tuple[int, str]:
-    return (0 if isinstance(atom, Variable) else 1, str(atom))
-
-
 def _term_key(term: tuple[Monomial, int]) -> tuple[int, int, str]:
     monomial, coefficient = term
     return (-len(monomial), coefficient < 0, " ".join(map(str, monomial)))
@@ -267,20 +250,28 @@ def _apply(kind: type[Atom], a: int, b: int) -> int:
         return min(a, b)
     if kind is Maximum:
         return max(a, b)
-    if b == 0:
-        raise UndefinedSize(f"{a} divided by 0")
+    if b <= 0:
+        raise UndefinedSize(f"{a} divided by {b}")
     if kind is FloorDiv:
         return a // b
     return a % b if kind is Modulo else -(-a // b)
 
 
+def _joined(left: Monomial, right: Monomial) -> Monomial:
+    return tuple(sorted(left + right, key=_atom_key)) if left and right else left or right
+
+
+_atom_key = attrgetter("key")
+
+
 def _normal(total: Mapping[Monomial, int]) -> Dim:
-    terms = tuple(
-        sorted(
-            ((m, c) for m, c in total.items() if c != 0),
-            key=lambda t: (len(t[0]), tuple(_atom_key(a) for a in t[0])),
-        )
-    )
+    terms = [(m, c) for m, c in total.items() if c]
+    if len(terms) > 1:
+        terms.sort(key=lambda t: (len(t[0]), [a.key for a in t[0]]))
+    return _intern(tuple(terms))
+
+
+def _intern(terms: Terms) -> Dim:
     found = _interned.get(terms)
     if found is None:
         found = _interned[terms] = Dim(terms)
@@ -292,6 +283,11 @@ def _of_atom(atom: Atom) -> Dim:
 
 
 # ---------------------------------------------------------------- constructors
+
+
+def of_monomial(monomial: Monomial) -> Dim:
+    """The product of the atoms of a sorted monomial."""
+    return _normal({monomial: 1})
 
 
 def constant(value: int) -> Dim:
@@ -308,23 +304,42 @@ def dim(value: Dim | int) -> Dim:
 
 
 def floor_div(numerator: Dim | int, denominator: Dim | int) -> Dim:
-    return _binary(FloorDiv, dim(numerator), dim(denominator))
+    a, b = dim(numerator), dim(denominator)
+    folded = _fold_division(FloorDiv, a, b)
+    if folded is not None:
+        return folded
+    whole, rest = _multiples(a, b)
+    return whole + (_fold_division(FloorDiv, rest, b) or _of_atom(FloorDiv(rest, b)))
 
 
 def modulo(numerator: Dim | int, denominator: Dim | int) -> Dim:
-    return _binary(Modulo, dim(numerator), dim(denominator))
+    a, b = dim(numerator), dim(denominator)
+    folded = _fold_division(Modulo, a, b)
+    if folded is not None:
+        return folded
+    _, rest = _multiples(a, b)
+    return _fold_division(Modulo, rest, b) or _of_atom(Modulo(rest, b))
 
 
 def ceil_div(numerator: Dim | int, denominator: Dim | int) -> Dim:
-    return _binary(CeilDiv, dim(numerator), dim(denominator))
+    a, b = dim(numerator), dim(denominator)
+    folded = _fold_division(CeilDiv, a, b)
+    if folded is not None:
+        return folded
+    whole, rest = _multiples(a, b)
+    return whole + (_fold_division(CeilDiv, rest, b) or _of_atom(CeilDiv(rest, b)))
 
 
 def minimum(left: Dim | int, right: Dim | int) -> Dim:
-    return _binary(Minimum, *_ordered(dim(left), dim(right)))
+    a, b = _ordered(dim(left), dim(right))
+    margin = (b - a).value
+    return _of_atom(Minimum(a, b)) if margin is None else a if margin >= 0 else b
 
 
 def maximum(left: Dim | int, right: Dim | int) -> Dim:
-    return _binary(Maximum, *_ordered(dim(left), dim(right)))
+    a, b = _ordered(dim(left), dim(right))
+    margin = (b - a).value
+    return _of_atom(Maximum(a, b)) if margin is None else b if margin >= 0 else a
 
 
 def product(dims: tuple[Dim, ...] | list[Dim]) -> Dim:
@@ -339,16 +354,39 @@ def _ordered(a: Dim, b: Dim) -> tuple[Dim, Dim]:
     return (a, b) if str(a) <= str(b) else (b, a)
 
 
-def _binary(kind: Callable[[Dim, Dim], Atom], a: Dim, b: Dim) -> Dim:
-    """Folds what needs no facts: constants, division by 1, `min(a, a)`. Division by 0 is left as it is."""
-    if kind in (Minimum, Maximum):
-        if a is b:
-            return a
-    elif b.value == 1:
+def _fold_division(kind: type[Atom], a: Dim, b: Dim) -> Dim | None:
+    """The value of a division of numbers or by 1. Division by 0 or less is left as it is: it must stay visible."""
+    if b.value == 1:
         return constant(0) if kind is Modulo else a
-    if a.value is not None and b.value is not None and (b.value != 0 or kind in (Minimum, Maximum)):
-        return constant(_apply(kind, a.value, b.value))  # type: ignore[arg-type]
-    return _of_atom(kind(a, b))
+    if a.value is not None and b.value is not None and b.value > 0:
+        return constant(_apply(kind, a.value, b.value))
+    return None
+
+
+def _multiples(a: Dim, b: Dim) -> tuple[Dim, Dim]:
+    """`(q, r)` with `a = b*q + r`: `q` has the terms of `a` that the one term of `b` divides.
+
+    Then `a div b = q + r div b` wherever `b` is positive, and both are undefined elsewhere: so `r` is kept from being 0
+    unless `b` is a positive number.
+    """
+    if len(b.terms) != 1:
+        return constant(0), a
+    ((divisor, factor),) = b.terms
+    if not divisor and factor <= 0:
+        return constant(0), a
+    whole: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
+    for monomial, coefficient in a.terms:
+        left = without(monomial, divisor)
+        if left is not None and coefficient % factor == 0:
+            whole[left] = coefficient // factor
+        elif not monomial and not divisor:
+            whole[()], rest[()] = divmod(coefficient, factor)
+        else:
+            rest[monomial] = coefficient
+    if not whole or (divisor and not rest):
+        return constant(0), a
+    return _normal(whole), _normal(rest)
 
 
 BUILDERS: Mapping[type[Atom], Callable[[Dim, Dim], Dim]] = {

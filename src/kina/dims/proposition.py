@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from kina.dims.dim import Dim, constant, modulo
 
 Relation = Literal["=", "!=", "<", "<=", ">", ">="]
-_NEGATION: Mapping[Relation, Relation] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+OPERATORS: Mapping[Relation, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+NEGATION: Mapping[Relation, Relation] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +70,7 @@ def divides(divisor: Dim, multiple: Dim) -> Proposition:
 def negate(p: Proposition) -> Proposition:
     match p:
         case Comparison(relation, left, right):
-            return Comparison(_NEGATION[relation], left, right)
+            return Comparison(NEGATION[relation], left, right)
         case And(items):
             return Or(tuple(map(negate, items)))
         case Or(items):
@@ -87,11 +96,14 @@ def variables(p: Proposition) -> frozenset[str]:
 
 
 def holds(p: Proposition, sizes: Mapping[str, int]) -> bool:
-    """Whether the proposition is true at these sizes. Raises `UndefinedSize` where it divides by zero."""
+    """Whether the proposition is true at these sizes, read from the left as far as it takes to know.
+
+    Raises `UndefinedSize` where that meets a division by zero: `B > 0 && A mod B = 0` is false for `B = 0`, but
+    `A mod B = 0 && B > 0` is undefined.
+    """
     match p:
         case Comparison(relation, left, right):
-            a, b = left.evaluate(sizes), right.evaluate(sizes)
-            return {"=": a == b, "!=": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[relation]
+            return bool(OPERATORS[relation](left.evaluate(sizes), right.evaluate(sizes)))
         case And(items):
             return all(holds(q, sizes) for q in items)
         case Or(items):

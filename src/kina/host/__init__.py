@@ -1,1 +1,1 @@
-"""."""
+"""Where Python calls Kina: arrays, the call boundary, modules as Python objects."""

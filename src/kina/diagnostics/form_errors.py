@@ -1,0 +1,219 @@
+"""Errors about names and forms: K02xx. One constructor a code; the page of each is in `pages/`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+from kina.diagnostics.diagnostic import Diagnostic, Edit, Help, Label, Severity
+from kina.source import Span
+
+
+def _error(code: str, message: str, span: Span, label: str = "", **more: object) -> Diagnostic:
+    return Diagnostic(code, Severity.ERROR, message, span, label, **more)  # type: ignore[arg-type]
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant, if one is close."""
+    candidates = list(known)
+    close = [c for c in candidates if abs(len(c) - len(name)) <= 2]
+    found = get_close_matches(name, close, n=5, cutoff=0.6)
+    if found:
+        return min(found, key=lambda match: abs(len(match) - len(name)))
+    folded = {k.lower(): k for k in candidates}
+    return folded.get(name.lower())
+
+
+def _did_you_mean(span: Span, name: str, known: Iterable[str]) -> tuple[Help, ...]:
+    match = nearest(name, known)
+    return (Help(f"did you mean `{match}`?", (Edit(span, match),)),) if match else ()
+
+
+# ---------------------------------------------------------------- K0201 unknown names
+
+
+def unknown_name(span: Span, name: str, known: Iterable[str], advice: str | None = None) -> Diagnostic:
+    help_ = (Help(advice),) if advice else _did_you_mean(span, name, known)
+    return _error("K0201", f"`{name}` is not defined", span, "no value, function or operation of this name", help=help_)
+
+
+def unknown_dimension(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
+    names = list(known)
+    in_scope = (
+        f"dimensions in scope: {', '.join(names)}"
+        if names
+        else "no dimension is in scope: declare it in [...] after the function's name"
+    )
+    return _error(
+        "K0201", f"`{name}` is not a dimension in scope", span, notes=(in_scope,), help=_did_you_mean(span, name, names)
+    )
+
+
+def unknown_type(span: Span, name: str, known: Sequence[str]) -> Diagnostic:
+    return _error("K0201", f"`{name}` is not a type", span, help=_did_you_mean(span, name, known))
+
+
+def dimension_where_value(span: Span, name: str) -> Diagnostic:
+    return _error("K0201", f"`{name}` is a dimension, not a value", span, "a tensor is wanted here")
+
+
+def value_where_dimension(span: Span, name: str) -> Diagnostic:
+    return _error("K0201", f"`{name}` is a value, not a dimension", span, "a dimension is wanted here")
+
+
+# ---------------------------------------------------------------- K0202 not supported yet
+
+
+def unsupported(span: Span, what: str) -> Diagnostic:
+    return _error(
+        "K0202",
+        f"not supported yet: {what}",
+        span,
+        notes=(
+            "the language has this form, this version of the compiler does not; docs/status.md lists what is missing",
+        ),
+    )
+
+
+# ---------------------------------------------------------------- K0203 calls
+
+
+def wrong_argument_count(
+    span: Span, shown: str, wanted: Sequence[str], got: int, usage: str, at_least: bool = False
+) -> Diagnostic:
+    least = len(wanted) - 1 if at_least else len(wanted)
+    many = f"{'at least ' if at_least else ''}{least} argument{'s' if least != 1 else ''}"
+    return _error("K0203", f"`{shown}` takes {many}, and got {got}", span, notes=(f"usage: {usage}",))
+
+
+def partial_application(span: Span, name: str, missing: Sequence[str]) -> Diagnostic:
+    """Too few arguments: a mistake, or a function value, which this version lacks."""
+    return _error(
+        "K0203", f"`{name}` also needs {', '.join(missing)}", span,
+        notes=("leaving arguments out makes a function of the rest, and function values are not supported yet",),
+    )  # fmt: skip
+
+
+def not_a_function(span: Span, type_: object) -> Diagnostic:
+    return _error("K0203", "this is not a function, so it takes no arguments", span, f"this is {type_}")
+
+
+def function_where_value(span: Span, name: str, parameters: Sequence[str]) -> Diagnostic:
+    return _error(
+        "K0203", f"`{name}` is a function, and its arguments are missing", span,
+        notes=(f"usage: {name} {' '.join(parameters)}",),
+    )  # fmt: skip
+
+
+def too_many_dimensions(span: Span, name: str, wanted: Sequence[str], got: int) -> Diagnostic:
+    listed = f"[{', '.join(wanted)}]" if wanted else "no dimensions"
+    return _error("K0203", f"`{name}` takes {listed}, and got {got} dimension arguments", span)
+
+
+# ---------------------------------------------------------------- K0204, K0205 declarations
+
+
+def defined_twice(span: Span, name: str, first: Span) -> Diagnostic:
+    return _error("K0204", f"`{name}` is defined twice", span, "again here", labels=(Label(first, "first here"),))
+
+
+def recursion(span: Span, cycle: Sequence[str]) -> Diagnostic:
+    way = " -> ".join(cycle)
+    return _error(
+        "K0205", f"functions may not recurse: {way}", span,
+        notes=("every Kina program other than an unbounded `while` terminates; use `for` to repeat",),
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- K0206 static parameters of operations
+
+
+def bad_attribute(span: Span, message: str, usage: str, help: tuple[Help, ...] = ()) -> Diagnostic:
+    return _error("K0206", message, span, notes=(f"usage: {usage}",), help=help)
+
+
+def axis_out_of_range(span: Span, shown: str, axis: int, rank: int, shape: object) -> Diagnostic:
+    if rank == 0:
+        note = "a scalar has no axes"
+    else:
+        note = f"{shape} has the axes 0 to {rank - 1}, or -{rank} to -1 counted from the end"
+    return _error("K0206", f"`{shown}`: axis {axis} is out of range", span, notes=(note,))
+
+
+def not_a_permutation(span: Span, shown: str, order: Sequence[int], rank: int) -> Diagnostic:
+    return _error(
+        "K0206", f"`{shown}`: {list(order)} is not an order of the {rank} axes", span,
+        notes=(f"each of {', '.join(map(str, range(rank))) or 'no axes'} has to stand in it once",),
+    )  # fmt: skip
+
+
+def refused(span: Span, message: str, help: str | None) -> Diagnostic:
+    return _error("K0206", message, span, help=(Help(help),) if help else ())
+
+
+# ---------------------------------------------------------------- K0207 holes
+
+
+def hole(span: Span, name: str | None, wanted: object | None, scope: Sequence[tuple[str, object]]) -> Diagnostic:
+    shown = f"?{name}" if name else "..."
+    wants = (
+        f"a value of type {wanted} is wanted here"
+        if wanted is not None
+        else "a value is wanted here; nothing says of which type"
+    )
+    width = max((len(n) for n, _ in scope), default=0)
+    listed = "\n".join(f"{n:<{width}} : {t}" for n, t in scope)
+    return _error(
+        "K0207", f"hole `{shown}`: {wants}", span, "to be filled in",
+        notes=("in scope:\n" + listed,) if scope else (),
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- K0208, K0209 malformed sizes, claims, types
+
+
+def not_a_dimension(span: Span, why: str) -> Diagnostic:
+    return _error("K0208", "this is not a dimension", span, why)
+
+
+def not_a_proposition(span: Span) -> Diagnostic:
+    return _error(
+        "K0208", "this is not a proposition about dimensions", span,
+        "a comparison such as `D mod H = 0`, joined by `&&`, `||` and `not`, is wanted here",
+    )  # fmt: skip
+
+
+def malformed_type(span: Span, why: str) -> Diagnostic:
+    return _error("K0209", "this is not a type", span, why)
+
+
+def missing_type(span: Span, name: str) -> Diagnostic:
+    return _error("K0209", f"the parameter `{name}` needs a type", span, help=(Help(f"write ({name} : F32[...])"),))
+
+
+# ---------------------------------------------------------------- K0210 literals, K0211 tuples, K0212 strict
+
+
+def literal_does_not_fit(span: Span, text: str, dtype: object, why: str) -> Diagnostic:
+    return _error(
+        "K0210",
+        f"the literal {text} is not an {dtype}" if str(dtype)[0] in "IF" else f"the literal {text} is not a {dtype}",
+        span,
+        why,
+    )
+
+
+def ragged_literal(span: Span) -> Diagnostic:
+    return _error("K0210", "the rows of a tensor literal have to be equally long", span)
+
+
+def not_a_value(span: Span, what: str) -> Diagnostic:
+    return _error("K0211", f"{what} is not a tensor", span, "a tensor is wanted here")
+
+
+def wrong_tuple(span: Span, message: str, type_: object) -> Diagnostic:
+    return _error("K0211", message, span, f"this is {type_}")
+
+
+def sugar(span: Span, what: str, instead: str) -> Diagnostic:
+    return _error("K0212", f"{what} is sugar, which --strict does not allow", span, help=(Help(f"write {instead}"),))

@@ -1,0 +1,116 @@
+"""One-sided broadcasting: the smaller operand of an elementwise operation stretches to the other's shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kina.core.ir import Value
+from kina.diagnostics import form_errors, shape_errors
+from kina.diagnostics.diagnostic import Diagnostic, Edit, Help
+from kina.diagnostics.shapes import Row
+from kina.dims.dim import Dim, constant
+from kina.dims.proposition import equal
+from kina.dims.prover import Verdict
+from kina.elaborate.context import Context
+from kina.elaborate.suggestions import parenthesised
+from kina.ops.shape import Broadcast
+from kina.source import Span
+from kina.types import Shape, shape_text
+
+_ONE = constant(1)
+
+
+def stretch(
+    context: Context, shown: str, span: Span, operands: Sequence[Value], spans: Sequence[Span]
+) -> tuple[Value, ...]:
+    """The operands in one shape: that of one of them, to which all others stretch.
+
+    An operand stretches if, laid against the right end, each of its axes agrees or is literally 1.
+    """
+    shapes = [x.type.shape for x in operands]
+    if all(shape == shapes[0] for shape in shapes):
+        return tuple(operands)
+    largest = max(range(len(operands)), key=lambda n: (len(shapes[n]), sum(d is not _ONE for d in shapes[n])))
+    target = shapes[largest]
+    return tuple(
+        _stretched(context, shown, span, x, place, target, (operands[largest], spans[largest]))
+        for x, place in zip(operands, spans, strict=True)
+    )
+
+
+def _stretched(
+    context: Context, shown: str, span: Span, x: Value, place: Span, target: Shape, larger: tuple[Value, Span]
+) -> Value:
+    shape = x.type.shape
+    offset = len(target) - len(shape)
+    stretches = offset > 0
+    for axis, size in enumerate(shape):
+        wanted = target[offset + axis]
+        if size is wanted:
+            continue
+        if size is _ONE:
+            stretches = True
+            continue
+        verdict = context.settle(equal(size, wanted), span, f"{shown} needs one shape")
+        if not verdict.status.proved:
+            raise context.report(_does_not_fit(context, shown, span, (x, place), larger, axis, verdict))
+    if not stretches:
+        return x
+    if context.module.strict:
+        raise context.report(
+            form_errors.sugar(place, "stretching an operand", f"broadcast {place.text} {shape_text(target)}")
+        )
+    return context.apply(Broadcast(target), (x,), x.type.with_shape(target), place)
+
+
+def _does_not_fit(
+    context: Context, shown: str, span: Span, smaller: tuple[Value, Span], larger: tuple[Value, Span], axis: int,
+    verdict: Verdict,
+) -> Diagnostic:  # fmt: skip
+    """The error, with both operands in the order of the source."""
+    (x, x_span), (y, y_span) = smaller, larger
+    offset = y.type.rank - x.type.rank
+    rows = [
+        (x_span, Row(x_span.text.split("\n")[0], x.type.shape, frozenset({axis}))),
+        (y_span, Row(y_span.text.split("\n")[0], y.type.shape, frozenset({offset + axis}))),
+    ]
+    rows.sort(key=lambda pair: pair[0].start)
+    return shape_errors.operands_do_not_broadcast(
+        span,
+        shown=shown,
+        rows=[row for _, row in rows],
+        places=((x_span, x.type), (y_span, y.type)),
+        counterexample=verdict.counterexample,
+        facts=context.facts.hypotheses,
+        help=_advice(x_span, x.type.shape, y_span, y.type.shape),
+    )
+
+
+def _advice(x_span: Span, x: Shape, y_span: Span, y: Shape) -> tuple[Help, ...]:
+    """A reduced axis that should have been kept, a 1 that should go, an axis that should be added."""
+    kept = _keep_reduced(x_span, x, y)
+    if kept:
+        return (kept,)
+    for axis, size in enumerate(y):
+        if size is _ONE and (*y[:axis], *y[axis + 1 :]) == x:
+            edit = Edit(y_span, f"(squeeze[axis={axis}] {parenthesised(y_span)})")
+            return (Help(f"drop the axis of size 1 of {y_span.text}", (edit,)),)
+    for axis in range(len(y)):
+        inserted = (*x[:axis], _ONE, *x[axis:])
+        if len(inserted) == len(y) and _fits(inserted, y):
+            edit = Edit(x_span, f"(expand_dims[axis={axis}] {parenthesised(x_span)})")
+            return (Help(f"give {x_span.text} an axis of size 1 at {axis}", (edit,)),)
+    return ()
+
+
+def _keep_reduced(x_span: Span, x: Shape, y: Shape) -> Help | None:
+    text = x_span.text.lstrip("(")
+    if text.startswith("reduce[") and len(x) < len(y):
+        start = x_span.start + len(x_span.text) - len(text)
+        edit = Edit(Span(x_span.source, start, start + len("reduce")), "reduce_keep")
+        return Help("keep the reduced axis, with size 1", (edit,))
+    return None
+
+
+def _fits(x: Shape, y: Sequence[Dim]) -> bool:
+    return all(a is b or a is _ONE for a, b in zip(x, y, strict=True))

@@ -1,0 +1,104 @@
+"""Literals take the type that their use needs; with no use to tell, `I64` or `F32`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kina.core.ir import Value
+from kina.diagnostics import form_errors
+from kina.dims.dim import constant
+from kina.elaborate.context import Context
+from kina.ops.creation import Constant
+from kina.syntax import ast
+from kina.types import DType, Tensor
+
+Number = float | int | bool
+
+
+def is_literal(e: ast.Expr) -> bool:
+    """Whether an expression is a number, maybe negated, or a tensor literal of such."""
+    match e:
+        case ast.Number():
+            return True
+        case ast.Unary(operator="-", operand=ast.Number()):
+            return True
+        case ast.ListLiteral(items=items):
+            return bool(items) and all(map(is_literal, items))
+    return False
+
+
+def literal(context: Context, e: ast.Expr, dtype: DType | None, name: str | None) -> Value:
+    """The constant that a literal is, of `dtype` where its use says so."""
+    sizes = _sizes(context, e)
+    items = list(_scalars(e))
+    chosen = dtype or _default(items)
+    values = tuple(_number(context, item, chosen) for item in items)
+    operation = Constant(chosen, sizes, values)
+    return context.apply(operation, (), Tensor(chosen, tuple(map(constant, sizes))), e.span, name)
+
+
+def _sizes(context: Context, e: ast.Expr) -> tuple[int, ...]:
+    """The shape of a literal. Its rows have to be equally long."""
+    if not isinstance(e, ast.ListLiteral):
+        return ()
+    rows = {_sizes(context, item) for item in e.items}
+    if len(rows) > 1:
+        raise context.report(form_errors.ragged_literal(e.span))
+    return (len(e.items), *(rows.pop() if rows else ()))
+
+
+def _scalars(e: ast.Expr) -> Iterator[ast.Expr]:
+    if isinstance(e, ast.ListLiteral):
+        for item in e.items:
+            yield from _scalars(item)
+    else:
+        yield e
+
+
+def _default(items: list[ast.Expr]) -> DType:
+    values = [v for v in map(_value, items) if v is not None]
+    if values and all(isinstance(v, bool) for v in values):
+        return DType.BOOL
+    return DType.F32 if not values or any(isinstance(v, float) for v in values) else DType.I64
+
+
+def _value(e: ast.Expr) -> Number | None:
+    match e:
+        case ast.Number(value=value) | ast.Boolean(value=value):
+            return value
+        case ast.Unary(operator="-", operand=ast.Number(value=value)):
+            return -value
+    return None
+
+
+def _number(context: Context, e: ast.Expr, dtype: DType) -> Number:
+    """The literal as a number of that dtype, if it is one: nothing is cut off in silence."""
+    value = _value(e)
+    if value is None:
+        raise context.report(form_errors.unsupported(e.span, "tensor literals of computed values"))
+    text = e.span.text
+    if isinstance(value, bool) != (dtype is DType.BOOL):
+        wanted = "true or false" if dtype is DType.BOOL else "a number"
+        raise context.report(form_errors.literal_does_not_fit(e.span, text, dtype, f"{wanted} is wanted here"))
+    if dtype.is_float:
+        try:
+            wide = float(value)
+        except OverflowError:
+            wide = float("inf")
+        with np.errstate(over="ignore"):
+            rounded = float(np.asarray(wide).astype(dtype.numpy))
+        if np.isinf(rounded):
+            raise context.report(form_errors.literal_does_not_fit(e.span, text, dtype, f"it is too large for {dtype}"))
+        return wide
+    if dtype.is_integer:
+        if not isinstance(value, int):
+            raise context.report(
+                form_errors.literal_does_not_fit(e.span, text, dtype, f"the operation needs {dtype} here")
+            )
+        info = np.iinfo(dtype.numpy)  # type: ignore[type-var]
+        if not info.min <= value <= info.max:
+            bounds = f"{dtype} holds {info.min} to {info.max}"
+            raise context.report(form_errors.literal_does_not_fit(e.span, text, dtype, bounds))
+    return value

@@ -1,0 +1,66 @@
+"""Obligations in code: proved, or an error that says which sizes break them or what would settle them."""
+
+from __future__ import annotations
+
+from kina.diagnostics import shape_errors as errors
+from kina.diagnostics.diagnostic import Edit, Help
+from kina.dims.dim import FloorDiv, constant, modulo
+from kina.dims.proposition import Comparison, Proposition, equal, negate, variables
+from kina.dims.prover import Status, settle
+from kina.elaborate.context import Context, Reported
+from kina.source import Span
+
+
+def oblige(context: Context, goal: Proposition, span: Span, why: str) -> None:
+    """The goal has to hold for all sizes: an error unless it is proved."""
+    verdict = context.settle(goal, span, why)
+    if verdict.status.proved:
+        return
+    if goal in context.refused:
+        raise Reported
+    context.refused.add(goal)
+    facts = context.facts.hypotheses
+    help_ = propose_requires(context, goal)
+    if verdict.status is Status.REFUTED:
+        raise context.report(errors.obligation_refuted(span, goal, why, verdict.counterexample or {}, facts, help_))
+    raise context.report(errors.obligation_undecided(span, goal, why, facts, help_))
+
+
+def propose_requires(context: Context, goal: Proposition) -> tuple[Help, ...]:
+    """A `requires` that can be pasted, where the dimensions can state the goal and some sizes satisfy it."""
+    declaration = context.declaration
+    names = {b.name for b in declaration.binders}
+    if not names or not variables(goal) <= names or settle(negate(goal), context.facts).status.proved:
+        return ()
+    last = declaration.binders[-1].span
+    text = last.source.text
+    end = text.find("]", last.end) + 1
+    if end == 0:
+        return ()
+    edit = Edit(Span(last.source, end, end), f" requires ({_simpler(context, goal)})")
+    return (Help(f"if callers always satisfy it, say so in {declaration.name}'s signature", (edit,)),)
+
+
+def _simpler(context: Context, goal: Proposition) -> Proposition:
+    """A divisibility that settles the goal, where one does: `D mod 2 = 0` reads better than what follows from it."""
+    if isinstance(goal, Comparison):
+        for atom in (*goal.left.atoms(), *goal.right.atoms()):
+            if isinstance(atom, FloorDiv):
+                exact = equal(modulo(atom.first, atom.second), constant(0))
+                if settle(goal, context.facts.assume(exact)).status.proved:
+                    return exact
+    return goal
+
+
+def assert_(context: Context, goal: Proposition, span: Span) -> None:
+    """`let assert`: proved (then redundant), refuted (an error), or checked when the program runs."""
+    verdict = context.settle(goal, span, "asserted")
+    if verdict.status.proved:
+        context.module.report(errors.assertion_redundant(span, goal, verdict.status.value))
+    elif verdict.status is Status.REFUTED:
+        raise context.report(errors.assertion_false(span, goal, verdict.counterexample or {}, context.facts.hypotheses))
+    else:
+        context.record(goal, span, "asserted", verdict)
+        context.module.report(errors.assertion_at_run_time(span, goal))
+        context.check_at_run_time(goal, span)
+    context.assume(goal)

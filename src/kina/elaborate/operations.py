@@ -1,0 +1,254 @@
+"""Calls of operations: static parameters read by kind, operands stretched, the type rule applied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kina.core.ir import Tree, Value
+from kina.diagnostics import form_errors
+from kina.diagnostics.diagnostic import Diagnostic, Edit, Help
+from kina.dims.dim import Dim
+from kina.elaborate.broadcasting import stretch
+from kina.elaborate.context import Context
+from kina.elaborate.dimensions import read_shape, read_size
+from kina.elaborate.literals import is_literal
+from kina.elaborate.rule import CallRule
+from kina.elaborate.type_expressions import read_dtype
+from kina.ops import Entry, lookup
+from kina.ops.base import Kind, Parameter
+from kina.ops.shape import Broadcast
+from kina.source import Span
+from kina.syntax import ast
+from kina.types import Type, shape_text
+
+Infer = Callable[..., Tree]
+
+
+def call_operation(
+    context: Context, e: ast.Expr, target: ast.Name, entry: Entry, brackets: tuple[ast.Expr, ...],
+    arguments: tuple[ast.Expr, ...], infer: Infer, expected: Type | None, name: str | None,
+) -> Value:  # fmt: skip
+    """`operation[attributes] operands parameters`."""
+    trailing = [p for p in entry.parameters if not p.bracket]
+    count = len(arguments) - len(trailing)
+    fixed = len(entry.operand_names)
+    if count < (fixed - 1 if entry.variadic else fixed) or (count > fixed and not entry.variadic):
+        raise context.report(_wrong_count(e.span, entry, len(arguments)))
+    attributes = _match_brackets(context, e.span, entry, brackets)
+    hint = expected if entry.family in ("elementwise", "shape", "normalising", "contraction") else None
+    operands = _operands(context, arguments[:count], infer, hint if entry.name != "cast" else None)
+    rank = operands[0].type.rank if operands else 0
+    static: dict[str, Any] = {}
+    for p, written in attributes.items():
+        static[p.name] = _parameter(context, entry, p, written, operands, rank)
+    for p, argument in zip(trailing, arguments[count:], strict=True):
+        static[p.name] = _parameter(context, entry, p, argument, operands, rank)
+    spans = tuple(a.span for a in arguments[:count])
+    return operate(context, entry.name, static, entry.name, e.span, operands, spans, name)
+
+
+def operate(
+    context: Context, operation: str, static: Mapping[str, Any], shown: str, span: Span, operands: tuple[Value, ...],
+    spans: tuple[Span, ...], name: str | None,
+) -> Value:  # fmt: skip
+    """Applies an operation to values: stretches, checks its type rule, appends the statement."""
+    entry = lookup(operation)
+    assert entry is not None, operation
+    if entry.family == "elementwise" and len(operands) > 1:
+        operands = stretch(context, shown, span, operands, spans)
+    elif operation == "matmul":
+        operands = _stretch_batch(context, operands, spans)
+    built = entry.build(**static)
+    types = tuple(x.type for x in operands)
+    result = built.type(CallRule(context, entry, shown, span, types, spans), *types)
+    return context.apply(built, operands, result, span, name)
+
+
+def _stretch_batch(context: Context, operands: tuple[Value, ...], spans: tuple[Span, ...]) -> tuple[Value, ...]:
+    """The batch axes of `matmul`: the operand with fewer of them stretches, if its own ones fit."""
+    x, y = operands
+    if x.type.rank == y.type.rank or min(x.type.rank, y.type.rank) < 2:
+        return operands
+    small, large = (0, 1) if x.type.rank < y.type.rank else (1, 0)
+    matrix = operands[small].type.shape[-2:]
+    batch = operands[large].type.shape[:-2]
+    own = operands[small].type.shape[:-2]
+    if own and own != batch[len(batch) - len(own) :]:
+        return operands
+    target = (*batch, *matrix)
+    if context.module.strict:
+        written = f"broadcast {spans[small].text} {shape_text(target)}"
+        raise context.report(form_errors.sugar(spans[small], "stretching an operand", written))
+    operand = operands[small]
+    stretched = context.apply(Broadcast(target), (operand,), operand.type.with_shape(target), spans[small])
+    return (stretched, operands[1]) if small == 0 else (operands[0], stretched)
+
+
+def _operands(context: Context, arguments: tuple[ast.Expr, ...], infer: Infer, hint: Type | None) -> tuple[Value, ...]:
+    """The operands' values; literals take the dtype of the first operand that is none."""
+    values: dict[int, Value] = {}
+    for literals in (False, True):
+        for n, argument in enumerate(arguments):
+            if is_literal(argument) == literals:
+                known = next(iter(values.values())).type if values else hint
+                found = infer(context, argument, known if literals else hint)
+                if not isinstance(found, Value):
+                    raise context.report(form_errors.not_a_value(argument.span, "a tuple"))
+                values[n] = found
+    return tuple(values[n] for n in range(len(arguments)))
+
+
+# ---------------------------------------------------------------- static parameters
+
+
+def _match_brackets(
+    context: Context, span: Span, entry: Entry, brackets: tuple[ast.Expr, ...]
+) -> dict[Parameter, ast.Expr]:
+    """Which bracket item gives which attribute: by name, or by position among those not named."""
+    parameters = [p for p in entry.parameters if p.bracket]
+    given: dict[Parameter, ast.Expr] = {}
+    positional = iter(parameters)
+    for item in brackets:
+        if isinstance(item, ast.NamedItem):
+            parameter = next((p for p in parameters if item.name in _spellings(p)), None)
+            value = item.value
+        else:
+            parameter, value = next(positional, None), item
+        if parameter is None or parameter in given:
+            raise context.report(_bad_item(item, entry, parameters, twice=parameter is not None))
+        given[parameter] = value
+    missing = [p.name for p in parameters if p not in given]
+    if missing:
+        what = " and ".join(f"`{_spellings(p)[0]}`" for p in parameters if p.name in missing)
+        raise context.report(
+            form_errors.bad_attribute(span, f"`{entry.name}` needs {what} in its bracket", usage(entry))
+        )
+    return given
+
+
+def _spellings(p: Parameter) -> tuple[str, ...]:
+    return ("axis", "axes") if p.kind is Kind.AXES else (p.name,)
+
+
+def _bad_item(item: ast.Expr, entry: Entry, parameters: list[Parameter], twice: bool) -> Diagnostic:
+    if not parameters:
+        return form_errors.bad_attribute(item.span, f"`{entry.name}` takes nothing in a bracket", usage(entry))
+    if twice:
+        return form_errors.bad_attribute(item.span, f"`{entry.name}` is given this twice", usage(entry))
+    if isinstance(item, ast.NamedItem):
+        names = [s for p in parameters for s in _spellings(p)]
+        match = form_errors.nearest(item.name, names)
+        help_: tuple[Help, ...] = ()
+        if match:
+            at = Span(item.span.source, item.span.start, item.span.start + len(item.name))
+            help_ = (Help(f"did you mean `{match}`?", (Edit(at, match),)),)
+        return form_errors.bad_attribute(item.span, f"`{entry.name}` has no `{item.name}`", usage(entry), help_)
+    return form_errors.bad_attribute(
+        item.span, f"`{entry.name}` takes no more than {len(parameters)} items here", usage(entry)
+    )
+
+
+def usage(entry: Entry) -> str:
+    """`reduce[sum|mean|..., axis=...] x`, from the declaration."""
+    inside = ", ".join(
+        "|".join(p.choices) if p.kind is Kind.CHOICE else "dtype" if p.kind is Kind.DTYPE else f"{_spellings(p)[0]}=..."
+        for p in entry.parameters
+        if p.bracket
+    )
+    trailing = {Kind.SHAPE: "[sizes]", Kind.PERMUTATION: "[axes]", Kind.SIZE: "size"}
+    after = [trailing.get(p.kind, p.name) for p in entry.parameters if not p.bracket]
+    names = (
+        [*entry.operand_names[:-1], entry.operand_names[-1] + (" ..." if entry.variadic else "")]
+        if entry.operand_names
+        else []
+    )
+    return " ".join([entry.name + (f"[{inside}]" if inside else ""), *names, *after])
+
+
+def _wrong_count(span: Span, entry: Entry, got: int) -> Diagnostic:
+    wanted = [*entry.operand_names, *(p.name for p in entry.parameters if not p.bracket)]
+    return form_errors.wrong_argument_count(span, entry.name, wanted, got, usage(entry), at_least=entry.variadic)
+
+
+def _parameter(
+    context: Context, entry: Entry, p: Parameter, e: ast.Expr, operands: tuple[Value, ...], rank: int
+) -> object:
+    match p.kind:
+        case Kind.AXIS:
+            return _axis(context, entry, e, rank, operands)
+        case Kind.NEW_AXIS:
+            return _axis(context, entry, e, rank + 1, operands)
+        case Kind.AXES:
+            return _axes(context, entry, e, rank, operands)
+        case Kind.SIZE:
+            return read_size(context, e)
+        case Kind.SHAPE:
+            return _shape(context, entry, e)
+        case Kind.PERMUTATION:
+            return _permutation(context, entry, e, rank, operands)
+        case Kind.DTYPE:
+            return read_dtype(context, e)
+        case Kind.CHOICE:
+            return _choice(context, entry, p, e)
+
+
+def _integer(context: Context, entry: Entry, e: ast.Expr) -> int:
+    match e:
+        case ast.Number(value=int() as value):
+            return value
+        case ast.Unary(operator="-", operand=ast.Number(value=int() as value)):
+            return -value
+    message = f"`{entry.name}`: an axis is a number that is known when the program is written"
+    raise context.report(form_errors.bad_attribute(e.span, message, usage(entry)))
+
+
+def _axis(context: Context, entry: Entry, e: ast.Expr, rank: int, operands: tuple[Value, ...]) -> int:
+    axis = _integer(context, entry, e)
+    if not -rank <= axis < rank:
+        shape = shape_text(operands[0].type.shape)
+        raise context.report(form_errors.axis_out_of_range(e.span, entry.name, axis, rank, shape))
+    if axis < 0 and context.module.strict:
+        raise context.report(form_errors.sugar(e.span, "an axis counted from the end", str(axis + rank)))
+    return axis % rank
+
+
+def _axes(context: Context, entry: Entry, e: ast.Expr, rank: int, operands: tuple[Value, ...]) -> tuple[int, ...]:
+    items = e.items if isinstance(e, ast.ListLiteral) else (e,)
+    axes = [_axis(context, entry, item, rank, operands) for item in items]
+    if len(set(axes)) != len(axes):
+        raise context.report(form_errors.bad_attribute(e.span, "an axis is named twice", usage(entry)))
+    if not axes:
+        raise context.report(form_errors.bad_attribute(e.span, "no axis is named", usage(entry)))
+    return tuple(sorted(axes))
+
+
+def _shape(context: Context, entry: Entry, e: ast.Expr) -> tuple[Dim, ...]:
+    if not isinstance(e, ast.ListLiteral):
+        raise context.report(
+            form_errors.bad_attribute(e.span, f"`{entry.name}` wants a shape in brackets here", usage(entry))
+        )
+    return read_shape(context, e.items)
+
+
+def _permutation(
+    context: Context, entry: Entry, e: ast.Expr, rank: int, operands: tuple[Value, ...]
+) -> tuple[int, ...]:
+    if not isinstance(e, ast.ListLiteral):
+        raise context.report(
+            form_errors.bad_attribute(e.span, f"`{entry.name}` wants an order of axes in brackets here", usage(entry))
+        )
+    order = [_integer(context, entry, item) for item in e.items]
+    if sorted(a % rank if rank and -rank <= a < rank else a for a in order) != list(range(rank)):
+        raise context.report(form_errors.not_a_permutation(e.span, entry.name, order, rank))
+    return tuple(a % rank for a in order)
+
+
+def _choice(context: Context, entry: Entry, p: Parameter, e: ast.Expr) -> str:
+    text = e.text if isinstance(e, ast.Name) else e.span.text
+    if text in p.choices:
+        return text
+    match = form_errors.nearest(text, p.choices)
+    help_ = (Help(f"did you mean `{match}`?", (Edit(e.span, match),)),) if match else ()
+    message = f"`{entry.name}` does not know `{text}`"
+    raise context.report(form_errors.bad_attribute(e.span, message, usage(entry), help_))

@@ -1,0 +1,65 @@
+"""What elaboration gives: core, findings, and how every obligation was settled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kina.core.ir import Program
+from kina.diagnostics import Diagnostic, Severity
+from kina.dims.proposition import Proposition
+from kina.dims.prover import Status
+from kina.source import Span
+from kina.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Obligation:
+    """A proposition that had to hold in `function`, and how that was settled.
+
+    A status of `UNDECIDED` on an assertion means a run-time check; `used` are the facts of the proof.
+    """
+
+    function: str
+    span: Span
+    proposition: Proposition
+    why: str
+    status: Status
+    used: tuple[Proposition, ...] = ()
+
+    @property
+    def status_text(self) -> str:
+        """As `kina audit` shows it: `runtime` where a check is left."""
+        return "runtime" if self.status is Status.UNDECIDED else self.status.value
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A function's type as its author wrote it; printed, it is the head of a Kina declaration."""
+
+    name: str
+    dimensions: tuple[str, ...]
+    requires: tuple[Proposition, ...]
+    parameters: tuple[tuple[str, Type], ...]
+    result: Type
+
+    def __str__(self) -> str:
+        head = self.name + (f"[{', '.join(self.dimensions)}]" if self.dimensions else "")
+        requires = "".join(f" requires ({p})" for p in self.requires)
+        parameters = "".join(f" ({name} : {type_})" for name, type_ in self.parameters)
+        return f"{head}{requires}{parameters} : {self.result}"
+
+
+@dataclass(frozen=True, slots=True)
+class Elaboration:
+    """A checked module. `program` holds the functions without errors; `signatures` all that could be read."""
+
+    program: Program
+    signatures: Mapping[str, Signature]
+    diagnostics: tuple[Diagnostic, ...]
+    obligations: tuple[Obligation, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no error (warnings and notes may be there)."""
+        return all(d.severity is not Severity.ERROR for d in self.diagnostics)

@@ -1,0 +1,99 @@
+"""The elaborator's side of `ops.base.Rule`: demands of type rules become obligations and worded errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+from kina.diagnostics import form_errors, shape_errors
+from kina.diagnostics.shapes import Row
+from kina.dims.dim import Variable
+from kina.dims.proposition import Comparison, Proposition, equal
+from kina.elaborate.context import Context
+from kina.elaborate.obligations import oblige, propose_requires
+from kina.elaborate.regrouping import regroup
+from kina.elaborate.suggestions import suggest
+from kina.ops.base import DTypeClass, Entry
+from kina.source import Span
+from kina.types import Shape, Tensor
+
+
+@dataclass(slots=True)
+class CallRule:
+    """One call of an operation: where it stands, where its operands stand, what they are.
+
+    `shown` is the operation as its author wrote it: `matmul`, or `+`.
+    """
+
+    context: Context
+    entry: Entry
+    shown: str
+    span: Span
+    operands: tuple[Tensor, ...]
+    spans: tuple[Span, ...]
+
+    def same_size(self, first: tuple[int, int], second: tuple[int, int], symbol: str) -> None:
+        (i, a), (j, b) = first, second
+        x, y = self.operands[i], self.operands[j]
+        if x.rank != y.rank and a >= 0:
+            places = (self.spans[i], x), (self.spans[j], y)
+            raise self.context.report(shape_errors.ranks_differ(self.span, self.shown, *places))
+        left, right = x.shape[a], y.shape[b]
+        goal = equal(left, right)
+        verdict = self.context.settle(goal, self.span, f"{self.shown} needs one {symbol}")
+        if verdict.status.proved:
+            return
+        rows = tuple(
+            Row(self.spans[n].text.split("\n")[0], t.shape, frozenset({axis % t.rank}))
+            for n, t, axis in ((i, x, a), (j, y, b))
+        )
+        help_ = suggest(self.context, self.entry, self.span, self.spans, self.operands)
+        raise self.context.report(
+            shape_errors.sizes_differ(
+                self.span,
+                shown=self.shown,
+                symbol=symbol,
+                rows=rows,
+                places=((self.spans[i], x), (self.spans[j], y)),
+                clash=(left, right),
+                counterexample=verdict.counterexample,
+                facts=self.context.facts.hypotheses,
+                help=help_ or (propose_requires(self.context, goal) if worth_requiring(goal) else ()),
+            )
+        )
+
+    def same_dtype(self, first: int, second: int) -> None:
+        x, y = self.operands[first].dtype, self.operands[second].dtype
+        if x is not y:
+            places = self.spans[first], self.spans[second]
+            raise self.context.report(shape_errors.dtypes_differ(self.span, self.shown, x, y, *places))
+
+    def dtype(self, operand: int, wanted: DTypeClass) -> None:
+        got = self.operands[operand].dtype
+        if not wanted.holds(got):
+            raise self.context.report(shape_errors.wrong_dtype(self.spans[operand], self.shown, wanted.value, got))
+
+    def rank(self, operand: int, at_least: int) -> None:
+        x = self.operands[operand]
+        if x.rank < at_least:
+            name = self.entry.operand_names[min(operand, len(self.entry.operand_names) - 1)]
+            raise self.context.report(shape_errors.rank_too_small(self.spans[operand], self.shown, name, at_least, x))
+
+    def require(self, goal: Proposition, why: str) -> None:
+        oblige(self.context, goal, self.span, why)
+
+    def regroups(self, source: Shape, target: Shape) -> None:
+        regroup(self.context, self.span, self.spans[0], source, target)
+
+    def refuse(self, message: str, *, operand: int | None = None, help: str | None = None) -> NoReturn:
+        span = self.span if operand is None else self.spans[operand]
+        raise self.context.report(form_errors.refused(span, message, help))
+
+
+def worth_requiring(goal: Proposition) -> bool:
+    """Whether a `requires` is likely what is missing: not where two plain names would have to be one size."""
+    if not isinstance(goal, Comparison):
+        return True
+    plain = [len(d.terms) == 1 and all(isinstance(a, Variable) for a in d.atoms()) for d in (goal.left, goal.right)]
+    names = goal.left.variables | goal.right.variables
+    return bool(names) and not (goal.relation == "=" and all(plain))

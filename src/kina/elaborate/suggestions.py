@@ -1,0 +1,64 @@
+"""Help that fits: small changes of a call after which its shapes would agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kina.diagnostics.diagnostic import Edit, Help
+from kina.elaborate.context import Context
+from kina.ops.base import Entry
+from kina.source import Span
+from kina.types import Tensor
+
+Operands = tuple[Tensor, ...]
+Spans = tuple[Span, ...]
+
+
+def suggest(context: Context, entry: Entry, span: Span, spans: Spans, operands: Operands) -> tuple[Help, ...]:
+    """Changes of this call that make its shapes agree, the likeliest first; none if none is known."""
+    advise = _ADVICE.get(entry.name)
+    return advise(span, spans, operands) if advise else ()
+
+
+def parenthesised(span: Span) -> str:
+    """The source of an operand, in parentheses unless it is a single word."""
+    text = span.text
+    simple = text.replace("_", "").replace("'", "").isalnum() or (text.startswith("(") and text.endswith(")"))
+    return text if simple else f"({text})"
+
+
+def _transposed(order: list[int], span: Span) -> Help:
+    listed = ", ".join(map(str, order))
+    edit = Edit(span, f"(transpose {parenthesised(span)} [{listed}])")
+    return Help(f"transpose the last two axes of {span.text}", (edit,))
+
+
+def _matmul(_span: Span, spans: Spans, operands: Operands) -> tuple[Help, ...]:
+    """One of the operands is probably to be transposed."""
+    x, y = operands
+    if x.rank < 2 or y.rank < 2:
+        return ()
+    order = [*range(y.rank - 2), y.rank - 1, y.rank - 2]
+    if y.shape[-1] is x.shape[-1] and y.shape[-2] is not x.shape[-1]:
+        return (_transposed(order, spans[1]),)
+    order = [*range(x.rank - 2), x.rank - 1, x.rank - 2]
+    if x.shape[-2] is y.shape[-2]:
+        return (_transposed(order, spans[0]),)
+    return ()
+
+
+def _concat(span: Span, _spans: Spans, operands: Operands) -> tuple[Help, ...]:
+    """Another axis along which the operands do fit."""
+    first = operands[0]
+    if any(x.rank != first.rank for x in operands):
+        return ()
+    for axis in range(first.rank):
+        others = [a for a in range(first.rank) if a != axis]
+        if all(x.shape[a] is first.shape[a] for x in operands for a in others):
+            head = span.text.split("]")[0]
+            edit = Edit(Span(span.source, span.start, span.start + len(head) + 1), f"concat[axis={axis}]")
+            return (Help(f"they fit along axis {axis}", (edit,)),)
+    return ()
+
+
+_ADVICE: Mapping[str, Callable[[Span, Spans, Operands], tuple[Help, ...]]] = {"matmul": _matmul, "concat": _concat}

@@ -1,0 +1,130 @@
+"""Modules and functions of Kina as Python objects."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from threading import Lock
+from typing import Any, Literal
+
+from kina import pipeline
+from kina.core import ir
+from kina.diagnostics.form_errors import nearest
+from kina.elaborate.result import Signature
+from kina.host.boundary import Boundary, Executable, Run
+from kina.host.reference import Reference
+from kina.source import Source
+
+Compile = Callable[[ir.Function], Executable]
+Stage = Literal["core", "kernels", "llvm"]
+
+
+class Function:
+    """A function of a Kina module: call it with arrays.
+
+    Arguments are NumPy, PyTorch and JAX arrays, anything else with DLPack or the buffer protocol, numbers, and lists
+    of numbers; tuples for tuple parameters. Arrays are never converted to another dtype, and not copied
+    whatever their strides. Sizes are read off the shapes; one that they leave open is given by name: `f(x, H=2)`.
+
+    The result is an array, or a tuple of them, and a scalar is an array without axes. It is of the kind of the first
+    argument that is an array with axes (else of the first array, else NumPy's), fresh and row-major.
+
+    A function is compiled at the first call, once for all sizes, and may be called from several threads. A call that
+    does not fit raises KinaError.
+    """
+
+    def __init__(self, core: ir.Function, signature: Signature, compile: Compile = pipeline.compile_function) -> None:
+        self.compilations = 0
+        """How often it was compiled: 0 before the first call, 1 ever after."""
+        self.__name__ = self.__qualname__ = core.name
+        self.__doc__ = core.documentation or None
+        self._core = core
+        self._signature = signature
+        self._compile = compile
+        self._boundary = Boundary(core)
+        self._executable: Executable | None = None
+        self._run: Run = self._first_run
+        self._lock = Lock()
+
+    @property
+    def signature(self) -> str:
+        """The type, as the author wrote it."""
+        return str(self._signature)
+
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
+        """The result for these arguments; `name=` gives a parameter, or a size that the shapes leave open."""
+        return self._boundary.call(self._run, args, named)
+
+    def reference(self, /, *args: Any, **named: Any) -> Any:
+        """The same by the reference interpreter: what the function means, slowly."""
+        return self._boundary.call(Reference(self._core).run, args, named)
+
+    def explain(self, what: Stage = "kernels") -> str:
+        """What the compiler made of it: typed `core` (as Kina), fused `kernels`, or `llvm` assembly."""
+        match what:
+            case "core":
+                return pipeline.core_text(self._core)
+            case "kernels":
+                return str(pipeline.lower(self._core))
+            case "llvm":
+                return str(pipeline.compile_function(self._core).llvm_ir)
+        raise ValueError(f"explain shows core, kernels or llvm, not {what!r}")
+
+    def _first_run(self, *call: Any) -> Any:
+        return self._compiled().run(*call)
+
+    def _compiled(self) -> Executable:
+        with self._lock:
+            if self._executable is None:
+                self._executable = self._compile(self._core)
+                self.compilations += 1
+                self._run = self._executable.run
+            return self._executable
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """For `inspect` and editors: the parameters, then the sizes that may be given by name."""
+        parameters = [p.name for p in self._core.parameters]
+        sizes = [d for d in self._core.dimensions if d not in parameters]
+        ways = [(parameters, inspect.Parameter.POSITIONAL_OR_KEYWORD), (sizes, inspect.Parameter.KEYWORD_ONLY)]
+        return inspect.Signature([_parameter(name, way) for names, way in ways for name in names])
+
+    def __repr__(self) -> str:
+        return f"<kina function {self.signature}>"
+
+
+def _parameter(name: str, way: Any) -> inspect.Parameter:
+    optional = None if way is inspect.Parameter.KEYWORD_ONLY else inspect.Parameter.empty
+    # Kina allows `x'`, which inspect does not; such a name can only be shown.
+    return inspect.Parameter(name.replace("'", "_prime"), way, default=optional)
+
+
+class Module:
+    """The functions of a Kina file, as attributes: `module.rmsnorm(x, weight, 1e-6)`."""
+
+    def __init__(self, source: Source, functions: Iterable[Function]) -> None:
+        self.__file__ = source.name
+        self._functions = {f.__name__: f for f in functions}
+
+    def __getattr__(self, name: str) -> Function:
+        # Through the dictionary: while a module is copied, it has no attributes yet.
+        functions: dict[str, Function] = self.__dict__.get("_functions", {})
+        if name in functions:
+            return functions[name]
+        close = nearest(name, functions)
+        meant = f"; did you mean {close}?" if close else ""
+        where = self.__dict__.get("__file__", "the module")
+        raise AttributeError(f"{where} has no function {name}{meant}", name=name, obj=self)
+
+    def __dir__(self) -> list[str]:
+        return sorted(self._functions)
+
+    def __repr__(self) -> str:
+        return f"<kina module {self.__file__}: {', '.join(self._functions) or 'no functions'}>"
+
+
+def make_module(checked: pipeline.Checked, compile: Compile = pipeline.compile_function) -> Module:
+    """A checked module without errors as a Python object."""
+    signatures = checked.elaboration.signatures
+    functions = checked.elaboration.program.functions
+    return Module(checked.source, [Function(core, signatures[name], compile) for name, core in functions.items()])

@@ -1,0 +1,330 @@
+"""Core -> kernels: which values are stored, and which are computed where they are used.
+
+The rule is demand. Starting from what must be stored (results, contractions), every other value is
+inlined into its users as a scalar expression, with three exceptions:
+
+- a reduction is inlined only where it runs once for each of its elements: its index depends on all
+  the loops of the kernel, or on all but the innermost (then it is computed once a row);
+- what is costly and feeds several kernels is stored rather than computed in each;
+- expressions are kept to a readable size.
+
+The first one alone makes RMSNorm, softmax, LayerNorm and cross-entropy one kernel each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from kina.core.ir import Apply, Check, Function, Value
+from kina.dims.atoms import Variable
+from kina.dims.dim import Atom, Dim, constant, of_monomial, variable
+from kina.dims.proposition import Comparison
+from kina.dims.prover import Facts
+from kina.kernels.expressions import COSTLY, canonical, free_variables, rebuild, simplify_indices, substitute, walk
+from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, Loop, LoopKernel, Operand
+from kina.ops.contractions import Matmul
+from kina.ops.scalar import Call, Element, Index, Pieces, Reduce, Scalar
+from kina.types import DType
+
+_ONE, _ZERO = constant(1), constant(0)
+_LARGEST = 160
+"""Nodes of the expression beyond which a value is stored."""
+
+
+def fuse(function: Function) -> KernelProgram:
+    """The kernels of a flat function (after `specialise`)."""
+    return _Fusion(function).program()
+
+
+class _Recompute(Exception):
+    """Raised while a body is built: this value has to be stored first."""
+
+    def __init__(self, value: Value, reason: str) -> None:
+        super().__init__(reason)
+        self.value = value
+        self.reason = reason
+
+
+@dataclass(slots=True)
+class _Body:
+    """A body under construction: the kernel's loops, its inputs, and how its first reduction sat in the loops."""
+
+    loops: tuple[Loop, ...]
+    inputs: dict[Value, int] = field(default_factory=dict)
+    once_a_row: bool | None = None
+    bound: int = 0
+
+
+class _Fusion:
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.made = {s.result: s for s in function.statements if isinstance(s, Apply)}
+        self.copies: dict[Value, Value] = {}
+        self.stored: dict[Value, str] = {}
+        self.facts = Facts(function.requires)
+
+    def program(self) -> KernelProgram:
+        outputs = self._outputs()
+        self.stored.update(dict.fromkeys(outputs, "a result"))
+        self.stored.update({v: "a contraction" for v in self.made if self._is_gemm(v) and v not in self.stored})
+        self._store_shared()
+        while True:
+            try:
+                kernels = [k for value in self._order(outputs) for k in self._kernels_of(value)]
+                break
+            except _Recompute as found:
+                self.stored[found.value] = found.reason
+        checks = tuple(s for s in self.function.statements if isinstance(s, Check))
+        reasons = tuple((v, why) for v, why in self.stored.items() if v not in outputs)
+        return KernelProgram(self.function, self.function.inputs, outputs, tuple(kernels), checks, reasons)
+
+    def _outputs(self) -> tuple[Value, ...]:
+        """A value of its own for each result: a copy where one is an input, or stands twice."""
+        outputs: list[Value] = []
+        for value in self.function.outputs:
+            if value in self.made and value not in outputs:
+                outputs.append(value)
+            else:
+                outputs.append(Value(f"copy of {value.name}", value.type))
+                self.copies[outputs[-1]] = value
+        return tuple(outputs)
+
+    # ------------------------------------------------------------ what is stored
+
+    def _is_gemm(self, value: Value) -> bool:
+        made = self.made.get(value)
+        return made is not None and isinstance(made.operation, Matmul) and value.type.dtype in (DType.F32, DType.F64)
+
+    def _store_shared(self) -> None:
+        """Stores what is costly and feeds several stored values, and what has grown too large.
+
+        Users are visited before what they use, so that it is known of each whether it is stored.
+        """
+        roots: dict[Value, set[Value]] = {v: {v} for v in self.stored}
+        for copy, value in self.copies.items():
+            roots.setdefault(value, set()).add(copy)
+        for value, made in reversed(self.made.items()):
+            feeds = roots.setdefault(value, set())
+            if value in self.stored:
+                feeds = {value}
+            elif len(feeds) > 1 and self._costly(made):
+                self.stored[value] = "used by several kernels"
+                feeds = {value}
+            for argument in made.arguments:
+                roots.setdefault(argument, set()).update(feeds)
+        sizes: dict[Value, int] = {}
+        for value, made in self.made.items():
+            own = sum(1 for _ in walk(self._lowered(made)))
+            size = own + sum(sizes.get(a, 1) for a in made.arguments if a not in self.stored)
+            if size > _LARGEST and value not in self.stored:
+                self.stored[value] = "its expression is large"
+            sizes[value] = 1 if value in self.stored else size
+
+    def _costly(self, made: Apply) -> bool:
+        return any(isinstance(e, Reduce) or (isinstance(e, Call) and e.function in COSTLY) for e in walk(self._lowered(made)))
+
+    def _lowered(self, made: Apply, index: Index | None = None) -> Scalar:
+        """The element of a statement's result at `index` (or at its own loops) over its operands."""
+        place = index if index is not None else tuple(variable(f"%{n}") for n in range(made.result.type.rank))
+        return made.operation.lower(tuple(a.type for a in made.arguments), place)
+
+    def _order(self, outputs: tuple[Value, ...]) -> list[Value]:
+        """The stored values in an order in which each can be computed; unneeded ones left out."""
+        needed: set[Value] = set()
+
+        def need(value: Value) -> None:
+            if value not in needed:
+                needed.add(value)
+                source = self.copies.get(value)
+                for argument in (source,) if source else self.made[value].arguments if value in self.made else ():
+                    need(argument)
+
+        for value in outputs:
+            need(value)
+        return [v for v in (*self.made, *self.copies) if v in needed and v in self.stored]
+
+    # ------------------------------------------------------------ kernels
+
+    def _kernels_of(self, value: Value) -> list[Kernel]:
+        if self._is_gemm(value):
+            return [self._gemm(value)]
+        shape = value.type.shape
+        loops = tuple(Loop(f"%i{n}", d) for n, d in enumerate(shape) if d is not _ONE)
+        index = tuple(_ZERO if d is _ONE else variable(f"%i{n}") for n, d in enumerate(shape))
+        body = _Body(loops)
+        root = self.copies.get(value, value)
+        expression = self._element(root, index, body, at_root=True)
+        facts = self._within(loops)
+        return list(self._split(value, loops, index, simplify_indices(canonical(expression), facts), body))
+
+    def _within(self, loops: tuple[Loop, ...]) -> Facts:
+        return self.facts.assume(*(Comparison("<", variable(loop.variable), loop.extent) for loop in loops))
+
+    def _split(
+        self, value: Value, loops: tuple[Loop, ...], index: Index, expression: Scalar, body: _Body
+    ) -> Iterator[Kernel]:
+        """One kernel for each piece of a body that is made of pieces along a loop: each copies without a test."""
+        for node in walk(expression):
+            if isinstance(node, Pieces):
+                loop = next((x for x in loops if node.position is variable(x.variable)), None)
+                if loop is not None and node.pieces[-1][0] is loop.extent:
+                    yield from self._split_at(value, loops, index, expression, body, loop, node)
+                    return
+        yield self._loop_kernel(value, loops, index, expression, body)
+
+    def _split_at(
+        self, value: Value, loops: tuple[Loop, ...], index: Index, expression: Scalar, body: _Body, loop: Loop, node: Pieces
+    ) -> Iterator[Kernel]:
+        start = _ZERO
+        for bound, _ in node.pieces:
+            shifted = {loop.variable: variable(loop.variable) + start}
+            part = substitute(_chosen(expression, node.position, bound), shifted)
+            narrowed = tuple(Loop(x.variable, bound - start) if x is loop else x for x in loops)
+            part = simplify_indices(part, self._within(narrowed))
+            place = tuple(i.substitute(shifted) for i in index)
+            yield from self._split(value, tuple(x for x in narrowed if x.extent is not _ONE), *_without_ones(narrowed, place, part), body)
+            start = bound
+
+    def _loop_kernel(
+        self, value: Value, loops: tuple[Loop, ...], index: Index, expression: Scalar, body: _Body
+    ) -> LoopKernel:
+        used = sorted({e.operand for e in walk(expression) if isinstance(e, Element)})
+        inputs = tuple(v for v, n in body.inputs.items() if n in used)
+        renumbered = {n: used.index(n) for n in used}
+        expression = _renumber(expression, renumbered)
+        if not loops or (body.once_a_row is False and _runs_along_reductions(expression, loops[-1])):
+            return LoopKernel(value.name, value, inputs, loops, None, index, expression)
+        return LoopKernel(value.name, value, inputs, loops[:-1], loops[-1], index, expression)
+
+    # ------------------------------------------------------------ bodies
+
+    def _element(self, value: Value, index: Index, body: _Body, at_root: bool = False) -> Scalar:
+        """The element of `value` at `index`: loaded if it is stored, else computed here."""
+        made = self.made.get(value)
+        if made is None or (value in self.stored and not at_root):
+            return Element(body.inputs.setdefault(value, len(body.inputs)), index)
+        lowered = self._fresh(self._lowered(made, index), body)
+        if any(isinstance(e, Reduce) for e in walk(lowered)) and not at_root:
+            self._admit_reduction(value, index, body)
+        elif at_root and any(isinstance(e, Reduce) for e in walk(lowered)):
+            body.once_a_row = self._once_a_row(lowered, body)
+        return self._inlined(lowered, made.arguments, body)
+
+    def _inlined(self, e: Scalar, arguments: tuple[Value, ...], body: _Body) -> Scalar:
+        if isinstance(e, Element):
+            return self._element(arguments[e.operand], e.index, body)
+        return rebuild(e, lambda child: self._inlined(child, arguments, body))
+
+    def _admit_reduction(self, value: Value, index: Index, body: _Body) -> None:
+        """Refuses a reduction that would run more than once for the same element."""
+        names = frozenset[str]().union(*(i.variables for i in index))
+        loops = {loop.variable for loop in body.loops}
+        used = {n for n in names if n.startswith("%")}
+        outer = {loop.variable for loop in body.loops[:-1]}
+        if used == loops and (body.once_a_row in (None, False) or not loops):
+            body.once_a_row = False
+        elif used == outer and body.loops and body.once_a_row in (None, True):
+            body.once_a_row = True
+        else:
+            raise _Recompute(value, "its reduction does not run along the user's loops")
+
+    def _once_a_row(self, lowered: Scalar, body: _Body) -> bool:
+        """Whether the root's own reductions are independent of the innermost loop (softmax), or make each element (sum)."""
+        if not body.loops:
+            return False
+        inner = body.loops[-1].variable
+        return not any(inner in free_variables(e) for e in walk(lowered) if isinstance(e, Reduce))
+
+    def _fresh(self, e: Scalar, body: _Body) -> Scalar:
+        """Bound variables renamed apart, so that inlining captures none."""
+        if isinstance(e, Reduce):
+            body.bound += 1
+            name = f"%b{body.bound}"
+            inner = substitute(e.body, {e.variable: variable(name)})
+            return Reduce(e.kind, name, e.extent, self._fresh(inner, body))
+        return rebuild(e, lambda child: self._fresh(child, body))
+
+    # ------------------------------------------------------------ contractions
+
+    def _gemm(self, value: Value) -> GemmKernel:
+        made = self.made[value]
+        x, y = made.arguments
+        loops = tuple(Loop(f"%i{n}", d) for n, d in enumerate(value.type.shape[:-2]))
+        batch = tuple(variable(loop.variable) for loop in loops)
+        m, n = value.type.shape[-2:]
+        k = x.type.shape[-1]
+        inside = (*loops, Loop("%m", m), Loop("%n", n), Loop("%k", k))
+        left = self._operand(x, (*batch, variable("%m"), variable("%k")), inside)
+        right = self._operand(y, (*batch, variable("%k"), variable("%n")), inside)
+        return GemmKernel(value.name, value, left, right, loops, m, n, k)
+
+    def _operand(self, value: Value, index: Index, loops: tuple[Loop, ...]) -> Operand:
+        """The operand as a view of something stored, or a demand to store it first."""
+        body = _Body(loops)
+        try:
+            e = simplify_indices(self._element(value, index, body), self._within(loops))
+        except _Recompute as found:
+            if found.value is value:
+                raise
+            raise _Recompute(value, "an operand of a contraction") from None
+        if not isinstance(e, Element) or not all(_affine(i, ("%m", "%n", "%k")) for i in e.index):
+            raise _Recompute(value, "an operand of a contraction that is no view")
+        (source,) = body.inputs
+        return Operand(source, e.index)
+
+
+# ---------------------------------------------------------------- small pieces
+
+
+def _affine(index: Dim, names: tuple[str, ...]) -> bool:
+    """Whether an index is linear in these loop variables, apart from anything in the others."""
+    for monomial, _ in index.terms:
+        linear = sum(isinstance(a, Variable) and a.name in names for a in monomial)
+        hidden = any(not isinstance(a, Variable) and any(n in _of_atom(a).variables for n in names) for a in monomial)
+        if linear > 1 or hidden:
+            return False
+    return True
+
+
+def _of_atom(atom: Atom) -> Dim:
+    return of_monomial((atom,))
+
+
+def _chosen(e: Scalar, position: Dim, bound: Dim) -> Scalar:
+    """The expression with every `Pieces` at this position replaced by the piece that ends at `bound`."""
+    if isinstance(e, Pieces) and e.position is position:
+        for limit, piece in e.pieces:
+            if limit is bound:
+                return _chosen(piece, position, bound)
+    return rebuild(e, lambda child: _chosen(child, position, bound))
+
+
+def _without_ones(loops: tuple[Loop, ...], index: Index, e: Scalar) -> tuple[Index, Scalar]:
+    """Loops of a single step dropped: their variable is 0."""
+    zeros = {x.variable: _ZERO for x in loops if x.extent is _ONE}
+    if not zeros:
+        return index, e
+    return tuple(i.substitute(zeros) for i in index), substitute(e, zeros)
+
+
+def _renumber(e: Scalar, numbers: dict[int, int]) -> Scalar:
+    if isinstance(e, Element):
+        return Element(numbers[e.operand], e.index)
+    return rebuild(e, lambda child: _renumber(child, numbers))
+
+
+def _runs_along_reductions(e: Scalar, inner: Loop) -> bool:
+    """Whether memory is walked along the reductions rather than along the innermost loop.
+
+    Seen from the last index of each load inside a reduction, which is the one of stride 1.
+    """
+    along_reduction = along_loop = 0
+    for reduction in walk(e):
+        if isinstance(reduction, Reduce):
+            for load in walk(reduction.body):
+                if isinstance(load, Element) and load.index:
+                    last = load.index[-1].variables
+                    along_reduction += reduction.variable in last
+                    along_loop += inner.variable in last
+    return along_reduction > along_loop

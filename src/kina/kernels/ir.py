@@ -1,0 +1,103 @@
+"""Loop nests: what fusion makes of core, and what native code is made from.
+
+A kernel computes one tensor, element by element, over its loops. Its body is a scalar expression whose
+`Element(k, index)` is an element of the kernel's input number `k` and whose index arithmetic is over
+the loop variables. A contraction is a kernel of its own kind, as it has its own schedule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kina.core.ir import Check, Function, Value
+from kina.dims.dim import Dim
+from kina.ops.scalar import Index, Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`variable` from 0 to `extent`."""
+
+    variable: str
+    extent: Dim
+
+
+@dataclass(frozen=True, slots=True)
+class LoopKernel:
+    """`output[index] = body`, for all values of the loops.
+
+    `rows` are the outer loops, split over threads. `inner` runs along vectors; where it is None the rows end in
+    single elements and vectors run along the reductions in the body. A reduction in the body that does
+    not depend on `inner` is computed once a row, before the inner loop.
+    """
+
+    name: str
+    output: Value
+    inputs: tuple[Value, ...]
+    rows: tuple[Loop, ...]
+    inner: Loop | None
+    index: Index
+    body: Scalar
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        return (*self.rows, self.inner) if self.inner else self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A matrix operand: an element of `value` at `index`, over the batch loops and `%m`, `%k` or `%n`."""
+
+    value: Value
+    index: Index
+
+
+@dataclass(frozen=True, slots=True)
+class GemmKernel:
+    """`output[batch, m, n] = sum over k of left[batch, m, k] * right[batch, k, n]`.
+
+    Operands are any strided view in their last two axes, and any index arithmetic in the batch axes.
+    """
+
+    name: str
+    output: Value
+    left: Operand
+    right: Operand
+    batch: tuple[Loop, ...]
+    m: Dim
+    n: Dim
+    k: Dim
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        return (self.left.value, self.right.value)
+
+
+Kernel = LoopKernel | GemmKernel
+
+
+@dataclass(frozen=True, slots=True)
+class KernelProgram:
+    """A function as kernels in order. `outputs[i]` is the value that result number `i` is computed as.
+
+    Each value of `outputs` is computed by kernels of the program and stands there once.
+    `reasons` say why a value was stored instead of being computed where it is used.
+    """
+
+    function: Function
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    kernels: tuple[Kernel, ...]
+    checks: tuple[Check, ...]
+    reasons: tuple[tuple[Value, str], ...]
+
+    @property
+    def temporaries(self) -> tuple[Value, ...]:
+        """Values between kernels, in the order in which they are computed."""
+        made = dict.fromkeys(k.output for k in self.kernels)
+        return tuple(v for v in made if v not in self.outputs)
+
+    def __str__(self) -> str:
+        from kina.kernels.describe import describe
+
+        return describe(self)

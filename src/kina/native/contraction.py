@@ -1,0 +1,172 @@
+"""A contraction as calls of gemm: batches split over threads, or each batch by all of them, or all as one.
+
+Where the right operand is the same for every batch and the rows of the left one follow each other through
+the batches in memory (a linear layer), the batches are more rows of a single product: asked once a
+call, by comparing strides.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from kina.core.ir import Value
+from kina.dims.dim import Dim, constant, product, variable
+from kina.kernels.ir import GemmKernel, Operand
+from kina.native.code import Code
+from kina.native.gemm import scratch_bytes
+from kina.native.loops import Buffer, NotAlong, coefficient
+from kina.native.machine import Machine
+from kina.types import DType
+
+
+def gemm_dtype(dtype: DType) -> str:
+    """The name under which `gemm` knows a dtype."""
+    return "f64" if dtype is DType.F64 else "f32"
+
+
+class ContractionEmitter:
+    """Emits one contraction; each thread calls it with its number."""
+
+    def __init__(
+        self, code: Code, kernel: GemmKernel, machine: Machine, buffers: dict[Value, Buffer], scratch: str
+    ) -> None:
+        self.code = code
+        self.kernel = kernel
+        self.left = buffers[kernel.left.value]
+        self.right = buffers[kernel.right.value]
+        self.output = buffers[kernel.output]
+        self.dtype = gemm_dtype(kernel.output.type.dtype)
+        self.scratch = scratch
+        self.scratch_bytes = scratch_bytes(machine, self.dtype, 1)
+
+    def emit(self) -> None:
+        """The whole contraction, this thread's part."""
+        code, kernel = self.code, self.kernel
+        m = code.dim(kernel.m)
+        if not kernel.batch:
+            self._call(m, self.scratch, "%tid", "%n")
+            code.do("ret void")
+            return
+        joined = self._rows_follow()
+        if joined is not None:
+            one, many = code.fresh_label("joined"), code.fresh_label("batches")
+            code.do(f"br i1 {joined}, label %{one}, label %{many}")
+            code.label(one)
+            rows = code.dim(product([*(loop.extent for loop in kernel.batch), kernel.m]))
+            with ExitStack() as stack:
+                for loop in kernel.batch:
+                    stack.enter_context(code.variable(loop.variable, "0"))
+                self._call(rows, self.scratch, "%tid", "%n")
+            code.do("ret void")
+            code.label(many)
+        self._batches(m)
+        code.do("ret void")
+
+    def _batches(self, m: str) -> None:
+        """Enough batches are dealt out whole; few are each shared by all threads."""
+        code = self.code
+        count = code.dim(product([loop.extent for loop in self.kernel.batch]))
+        plenty = code.let("shl i64 %n, 2")
+        whole = code.let(f"icmp sge i64 {count}, {plenty}")
+        alone, shared, done = (code.fresh_label(s) for s in ("alone", "shared", "done"))
+        code.do(f"br i1 {whole}, label %{alone}, label %{shared}")
+        code.label(alone)
+        offset = code.let(f"mul i64 %tid, {self.scratch_bytes}")
+        own = code.let(f"getelementptr inbounds i8, ptr {self.scratch}, i64 {offset}")
+        per_thread = code.let(f"udiv i64 {count}, %n")
+        rest = code.let(f"urem i64 {count}, %n")
+        bounds = []
+        for which in ("%tid", code.let("add i64 %tid, 1")):
+            extra = code.let(f"call i64 @llvm.umin.i64(i64 {which}, i64 {rest})")
+            base = code.let(f"mul i64 {per_thread}, {which}")
+            bounds.append(code.let(f"add i64 {base}, {extra}"))
+        self._range(m, bounds[0], bounds[1], own, "0", "1")
+        code.do(f"br label %{done}")
+        code.label(shared)
+        self._range(m, "0", count, self.scratch, "%tid", "%n")
+        code.do(f"br label %{done}")
+        code.label(done)
+
+    def _range(self, m: str, begin: str, end: str, scratch: str, tid: str, threads: str) -> None:
+        code = self.code
+        with code.loop(begin, end) as number:
+            rest = number
+            opened = []
+            for position, loop in reversed(list(enumerate(self.kernel.batch))):
+                extent = code.dim(loop.extent)
+                index = code.let(f"urem i64 {rest}, {extent}") if position else rest
+                rest = code.let(f"udiv i64 {rest}, {extent}") if position else rest
+                opened.append(code.variable(loop.variable, index))
+            with ExitStack() as stack:
+                for binding in opened:
+                    stack.enter_context(binding)
+                self._call(m, scratch, tid, threads)
+
+    # ------------------------------------------------------------ operands
+
+    def _call(self, m: str, scratch: str, tid: str, threads: str) -> None:
+        code, kernel = self.code, self.kernel
+        n, k = code.dim(kernel.n), code.dim(kernel.k)
+        a = self._pointer(kernel.left, self.left)
+        b = self._pointer(kernel.right, self.right)
+        index = tuple(variable(loop.variable) for loop in kernel.batch)
+        c = self._offset_pointer(self.output, (*index, constant(0), constant(0)))
+        a_strides = (self._stride(kernel.left, self.left, "%m"), self._stride(kernel.left, self.left, "%k"))
+        b_strides = (self._stride(kernel.right, self.right, "%k"), self._stride(kernel.right, self.right, "%n"))
+        c_strides = self.output.strides[-2:]
+        arguments = ", ".join(
+            [
+                *(f"i64 {size}" for size in (m, n, k)),
+                f"ptr {a}", *(f"i64 {s}" for s in a_strides),
+                f"ptr {b}", *(f"i64 {s}" for s in b_strides),
+                f"ptr {c}", *(f"i64 {s}" for s in c_strides),
+                f"ptr {scratch}", f"i64 {tid}", f"i64 {threads}", "ptr null",
+            ]
+        )  # fmt: skip
+        code.do(f"call void @kina_gemm_{self.dtype}({arguments})")
+
+    def _pointer(self, operand: Operand, buffer: Buffer) -> str:
+        """Where the operand's matrix of this batch begins."""
+        zero = {name: constant(0) for name in ("%m", "%n", "%k")}
+        return self._offset_pointer(buffer, tuple(i.substitute(zero) for i in operand.index))
+
+    def _offset_pointer(self, buffer: Buffer, index: tuple[Dim, ...]) -> str:
+        code = self.code
+        offset = "0"
+        for i, stride in zip(index, buffer.strides, strict=True):
+            if i.value != 0:
+                step = code.let(f"mul nsw i64 {code.dim(i)}, {stride}")
+                offset = code.let(f"add nsw i64 {offset}, {step}")
+        type_ = "double" if buffer.dtype is DType.F64 else "float"
+        return code.let(f"getelementptr inbounds {type_}, ptr {buffer.pointer}, i64 {offset}")
+
+    def _stride(self, operand: Operand, buffer: Buffer, along: str) -> str:
+        """How far apart in memory neighbours along a loop variable are, in elements."""
+        code = self.code
+        total = "0"
+        for i, stride in zip(operand.index, buffer.strides, strict=True):
+            step = coefficient(i, along)
+            if step.value != 0:
+                moved = code.let(f"mul nsw i64 {code.dim(step)}, {stride}")
+                total = code.let(f"add nsw i64 {total}, {moved}")
+        return total
+
+    def _rows_follow(self) -> str | None:
+        """Whether the batches are just more rows: a condition, or None where the operands rule it out."""
+        code, kernel = self.code, self.kernel
+        names = {loop.variable for loop in kernel.batch}
+        if any(names & i.variables for i in kernel.right.index):
+            return None
+        try:
+            expected = self._stride(kernel.left, self.left, "%m")
+            extent = code.dim(kernel.m)
+            condition = "true"
+            for loop in reversed(kernel.batch):
+                expected = code.let(f"mul nsw i64 {expected}, {extent}")
+                actual = self._stride(kernel.left, self.left, loop.variable)
+                same = code.let(f"icmp eq i64 {actual}, {expected}")
+                condition = code.let(f"and i1 {condition}, {same}")
+                extent = code.dim(loop.extent)
+        except NotAlong:
+            return None
+        return condition

@@ -1,0 +1,493 @@
+"""A loop kernel as an LLVM function over a range of its tasks.
+
+A task is a row (one value of each outer loop), or a stretch of a row where the row has no reductions to
+be computed first. The inner loop runs over vectors where every load along it has stride 1 or 0, which is
+asked once a call for arrays whose strides come from outside; otherwise, and for what is left over, it runs
+over single elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+
+from kina.core.ir import Value
+from kina.dims.atoms import Variable, parts
+from kina.dims import dim as dims
+from kina.dims.dim import Dim, ceil_div, constant, of_monomial, variable
+from kina.kernels.expressions import COSTLY, children, free_variables, rebuild, result_dtype, substitute, walk
+from kina.kernels.ir import Loop, LoopKernel
+from kina.native.code import Code, Operand, literal, memory_type, register_type
+from kina.native.machine import Machine
+from kina.native.primitives import emit_call, emit_cast, widen
+from kina.ops.scalar import Call, Cast, Element, Index, Literal, Pieces, Reduce, Scalar, SizeValue
+from kina.types import DType
+
+STRETCH = 16384
+"""Elements of a long row that one task takes."""
+_OUTPUT = -1
+"""The operand number under which the inner loop reads back what a reduction kept in the output's row."""
+_ACCUMULATORS = 4
+"""Vectors that a reduction keeps in flight: hides the latency of addition, and keeps sums accurate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A tensor in memory: where it begins, and its strides in elements ("1" where that is known)."""
+
+    pointer: str
+    dtype: DType
+    strides: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cached:
+    """A part of a row reduction that the inner loop needs again, and the same part as the inner loop has it."""
+
+    reduction: Reduce
+    part: Scalar
+    again: Scalar
+    inner: str
+
+
+class NotAlong(Exception):
+    """An index is not linear in the loop variable, so that loads along it are no vectors."""
+
+
+class LoopEmitter:
+    """Emits one kernel. `memo` holds what was already computed at this point of the nest."""
+
+    def __init__(self, code: Code, kernel: LoopKernel, machine: Machine, buffers: Mapping[Value, Buffer]) -> None:
+        self.code = code
+        self.kernel = kernel
+        self.inputs = tuple(buffers[v] for v in kernel.inputs)
+        self.output = buffers[kernel.output]
+        self.dtypes = tuple(v.type.dtype for v in kernel.inputs)
+        widest = max(d.itemsize for d in self._computed_types())
+        self.lanes = max(1, machine.vector_bytes // max(widest, 4))
+        self.memo: dict[tuple[Scalar, bool], Operand] = {}
+        self.along: str | None = None
+        self.cached: _Cached | None = None
+
+    def _computed_types(self) -> set[DType]:
+        found = {self.output.dtype}
+        for e in walk(self.kernel.body):
+            found.add(result_dtype(e, self.dtypes))
+        return found
+
+    # ------------------------------------------------------------ the nest
+
+    def emit(self, begin: str, end: str) -> None:
+        """All tasks from `begin` to `end`."""
+        code, kernel = self.code, self.kernel
+        stretches = code.dim(stretches_of(kernel))
+        with code.loop(begin, end) as task:
+            row = code.let(f"udiv i64 {task}, {stretches}") if kernel.inner else task
+            with self._rows(list(kernel.rows), row):
+                if kernel.inner is None:
+                    self._store(self.value(kernel.body), None)
+                else:
+                    stretch = code.let(f"urem i64 {task}, {stretches}")
+                    self._inner(kernel.inner, stretch)
+            self.memo.clear()
+        code.do("ret void")
+
+    @contextmanager
+    def _rows(self, loops: list[Loop], row: str) -> Iterator[None]:
+        """The row loops' variables from the number of the row, the last loop fastest."""
+        if not loops:
+            yield
+            return
+        *outer, last = loops
+        extent = self.code.dim(last.extent)
+        register = self.code.let(f"urem i64 {row}, {extent}") if outer else row
+        rest = self.code.let(f"udiv i64 {row}, {extent}") if outer else row
+        with self.code.variable(last.variable, register), self._rows(outer, rest):
+            yield
+
+    def _inner(self, loop: Loop, stretch: str) -> None:
+        code, body = self.code, self.kernel.body
+        extent = code.dim(loop.extent)
+        if has_row_reductions(self.kernel):
+            start, stop = "0", extent
+            self._cache_row(loop)
+            self._hoist(body, loop.variable)
+        else:
+            start = code.let(f"mul nsw i64 {stretch}, {STRETCH}")
+            most = code.let(f"add nsw i64 {start}, {STRETCH}")
+            stop = code.let(f"call i64 @llvm.smin.i64(i64 {most}, i64 {extent})")
+            self._hoist(body, loop.variable)
+        if self.cached is not None:
+            body = _replaced(body, self.cached.again, Element(_OUTPUT, self.kernel.index))
+        middle = start
+        if self.lanes > 1 and self._stores_along(loop.variable) and self._vectorises(body, loop.variable):
+            middle = self._vector_end(body, loop.variable, start, stop, self.lanes)
+            with self._loop(loop.variable, start, middle, self.lanes), self._vector(loop.variable):
+                self._store(widen(code, self.value(body), self.lanes), loop.variable)
+        with self._loop(loop.variable, middle, stop, 1):
+            self._store(self.value(body), None)
+        self.cached = None
+
+    @contextmanager
+    def _loop(self, variable: str, start: str, stop: str, step: int) -> Iterator[None]:
+        """A loop over `variable`; what is computed inside is forgotten after it."""
+        kept = dict(self.memo)
+        with self.code.loop(start, stop, step) as register, self.code.variable(variable, register):
+            yield
+        self.memo = kept
+
+    @contextmanager
+    def _vector(self, variable: str) -> Iterator[None]:
+        kept, self.along = self.along, variable
+        try:
+            yield
+        finally:
+            self.along = kept
+
+    def _vector_end(self, e: Scalar, variable: str, start: str, stop: str, step: int) -> str:
+        """Where the vector loop ends: the last whole vector, or at once if some load is not contiguous."""
+        code = self.code
+        length = code.let(f"sub nsw i64 {stop}, {start}")
+        positive = code.let(f"call i64 @llvm.smax.i64(i64 {length}, i64 0)")
+        whole = code.let(f"and i64 {positive}, {-step}")
+        for condition in self._contiguous(e, variable):
+            whole = code.let(f"select i1 {condition}, i64 {whole}, i64 0")
+        return code.let(f"add nsw i64 {start}, {whole}")
+
+    def _store(self, value: Operand, along: str | None) -> None:
+        """The output at the kernel's index; `along` is the vector loop, along which the output is contiguous."""
+        code, dtype = self.code, self.output.dtype
+        pointer = self._address(self.output, self.kernel.index)
+        memory = memory_type(dtype, value.lanes)
+        text = value.text
+        if dtype is DType.BOOL:
+            text = code.let(f"zext {value} to {memory}")
+        code.do(f"store {memory} {text}, ptr {pointer}, align {dtype.itemsize}")
+
+    # ------------------------------------------------------------ values
+
+    def value(self, e: Scalar) -> Operand:
+        """The value of an expression here: a vector where it depends on the vector loop, else a scalar."""
+        along = self.along
+        vector = along is not None and along in free_variables(e)
+        key = (e, vector)
+        found = self.memo.get(key)
+        if found is None:
+            found = self.memo[key] = self._value(e)
+        return found
+
+    def _value(self, e: Scalar) -> Operand:
+        code = self.code
+        match e:
+            case Element(operand, index):
+                return self._load(self._buffer(operand), index)
+            case Literal(value, dtype):
+                return literal(value, dtype)
+            case SizeValue(dim):
+                return self._size(dim)
+            case Call(function, arguments):
+                return emit_call(code, function, [self.value(a) for a in arguments])
+            case Cast(operand, dtype):
+                return emit_cast(code, self.value(operand), dtype)
+            case Reduce():
+                return self._reduce(e)
+            case Pieces():
+                return self._pieces(e)
+
+    def _buffer(self, operand: int) -> Buffer:
+        return self.output if operand == _OUTPUT else self.inputs[operand]
+
+    def _load(self, buffer: Buffer, index: Index) -> Operand:
+        code, dtype = self.code, buffer.dtype
+        lanes = self.lanes if self.along is not None and any(self.along in i.variables for i in index) else 1
+        pointer = self._address(buffer, index)
+        memory = memory_type(dtype, lanes)
+        text = code.let(f"load {memory}, ptr {pointer}, align {dtype.itemsize}")
+        if dtype is DType.BOOL:
+            text = code.let(f"icmp ne {memory} {text}, {'0' if lanes == 1 else 'zeroinitializer'}")
+        return Operand(text, dtype, lanes)
+
+    def _address(self, buffer: Buffer, index: Index) -> str:
+        """The element's address; what does not depend on the innermost variables is added up first."""
+        code = self.code
+        offset: str | None = None
+        for i, stride in sorted(zip(index, buffer.strides, strict=True), key=lambda pair: len(pair[0].variables)):
+            if i.value == 0:
+                continue
+            position = code.dim(i)
+            step = position if stride == "1" else code.let(f"mul nsw i64 {position}, {stride}")
+            offset = step if offset is None else code.let(f"add nsw i64 {offset}, {step}")
+        if offset is None:
+            return buffer.pointer
+        return code.let(f"getelementptr inbounds {memory_type(buffer.dtype)}, ptr {buffer.pointer}, i64 {offset}")
+
+    def _size(self, dim: Dim) -> Operand:
+        register = self.code.dim(dim)
+        if self.along is None or self.along not in dim.variables:
+            return Operand(register, DType.I64)
+        base = widen(self.code, Operand(register, DType.I64), self.lanes)
+        step = coefficient(dim, self.along)
+        steps = widen(self.code, Operand(self.code.dim(step), DType.I64), self.lanes)
+        ramp = "<" + ", ".join(f"i64 {n}" for n in range(self.lanes)) + ">"
+        offsets = self.code.let(f"mul {steps}, {ramp}")
+        return Operand(self.code.let(f"add {base}, {offsets}"), DType.I64, self.lanes)
+
+    def _pieces(self, e: Pieces) -> Operand:
+        """Branches, so that only the chosen piece is evaluated."""
+        code = self.code
+        dtype = result_dtype(e, self.dtypes)
+        slot = code.at_entry(f"alloca {register_type(dtype)}", "slot")
+        position = code.dim(e.position)
+        done = code.fresh_label("chosen")
+        for number, (bound, piece) in enumerate(e.pieces):
+            here, after = code.fresh_label("piece"), code.fresh_label("after")
+            if number < len(e.pieces) - 1:
+                inside = code.let(f"icmp slt i64 {position}, {code.dim(bound)}")
+                code.do(f"br i1 {inside}, label %{here}, label %{after}")
+            else:
+                code.do(f"br label %{here}")
+            code.label(here)
+            kept = dict(self.memo)
+            code.do(f"store {self.value(piece)}, ptr {slot}")
+            self.memo = kept
+            code.do(f"br label %{done}")
+            if number < len(e.pieces) - 1:
+                code.label(after)
+        code.label(done)
+        return Operand(code.let(f"load {register_type(dtype)}, ptr {slot}"), dtype)
+
+    # ------------------------------------------------------------ reductions
+
+    def _reduce(self, e: Reduce) -> Operand:
+        if self.along is not None and self.along in free_variables(e):
+            return self._reduce_steps(e, self.lanes)
+        kept, self.along = self.along, None
+        nested = any(isinstance(n, Reduce) and e.variable in free_variables(n) for n in walk(e.body))
+        if nested or self.lanes == 1 or not self._vectorises(e.body, e.variable):
+            result = self._reduce_steps(e, 1)
+        else:
+            result = self._reduce_vectors(e)
+        self.along = kept
+        return result
+
+    def _reduce_steps(self, e: Reduce, lanes: int) -> Operand:
+        """Step by step; with lanes, for several elements of the result at once."""
+        self._hoist(e.body, e.variable)
+        total = self._accumulator(e, lanes)
+        with self._loop(e.variable, "0", self.code.dim(e.extent), 1):
+            self._accumulate(e, total, lanes, self.value(e.body))
+        return self._loaded(e, total, lanes)
+
+    def _reduce_vectors(self, e: Reduce) -> Operand:
+        """Along vectors: several in flight, then one at a time, then single elements, then all together."""
+        code, lanes = self.code, self.lanes
+        self._hoist(e.body, e.variable)
+        extent = code.dim(e.extent)
+        totals = [self._accumulator(e, lanes) for _ in range(_ACCUMULATORS)]
+        rest = self._accumulator(e, 1)
+        wide = self._vector_end(e.body, e.variable, "0", extent, lanes * _ACCUMULATORS)
+        end = self._vector_end(e.body, e.variable, "0", extent, lanes)
+        with code.loop("0", wide, lanes * _ACCUMULATORS) as start:
+            for number, total in enumerate(totals):
+                at = code.let(f"add nsw i64 {start}, {number * lanes}")
+                self._accumulate_at(e, total, at, vector=True)
+        with code.loop(wide, end, lanes) as at:
+            self._accumulate_at(e, totals[0], at, vector=True)
+        with code.loop(end, extent) as at:
+            self._accumulate_at(e, rest, at, vector=False)
+        parts_ = [self._loaded(e, total, lanes) for total in totals]
+        while len(parts_) > 1:
+            parts_ = [self._combine(e, a, b) for a, b in zip(parts_[::2], parts_[1::2], strict=True)]
+        return self._combine(e, self._across(e, parts_[0]), self._loaded(e, rest, 1))
+
+    def _accumulate_at(self, e: Reduce, total: str, at: str, *, vector: bool) -> None:
+        kept = dict(self.memo)
+        with self.code.variable(e.variable, at):
+            if vector:
+                with self._vector(e.variable):
+                    self._accumulate(e, total, self.lanes, self.value(e.body))
+            else:
+                self._accumulate(e, total, 1, self.value(e.body))
+            self._keep(e, vector)
+        self.memo = kept
+
+    def _accumulator(self, e: Reduce, lanes: int) -> str:
+        dtype = result_dtype(e, self.dtypes)
+        slot = self.code.at_entry(f"alloca {register_type(dtype, lanes)}", "total")
+        start = widen(self.code, identity(e.kind, dtype), lanes)
+        self.code.do(f"store {start}, ptr {slot}")
+        return slot
+
+    def _accumulate(self, e: Reduce, total: str, lanes: int, value: Operand) -> None:
+        now = self._loaded(e, total, lanes)
+        combined = self._combine(e, now, widen(self.code, value, lanes))
+        self.code.do(f"store {combined}, ptr {total}")
+
+    def _loaded(self, e: Reduce, total: str, lanes: int) -> Operand:
+        dtype = result_dtype(e, self.dtypes)
+        return Operand(self.code.let(f"load {register_type(dtype, lanes)}, ptr {total}"), dtype, lanes)
+
+    def _combine(self, e: Reduce, a: Operand, b: Operand) -> Operand:
+        return emit_call(self.code, _COMBINE[e.kind], [a, b])
+
+    def _across(self, e: Reduce, x: Operand) -> Operand:
+        """The lanes of a vector combined, halves with halves."""
+        code = self.code
+        while x.lanes > 1:
+            half = x.lanes // 2
+            low, high = (
+                Operand(code.let(f"shufflevector {x}, {x.type} poison, {_mask(start, half)}"), x.dtype, half)
+                for start in (0, half)
+            )
+            if half == 1:
+                low, high = (Operand(code.let(f"extractelement {x}, i64 {n}"), x.dtype) for n in (0, 1))
+            x = self._combine(e, low, high)
+        return x
+
+    # ------------------------------------------------------------ moving work out of loops
+
+    def _hoist(self, e: Scalar, variable: str) -> None:
+        """Computes, before a loop over `variable`, the largest parts of `e` that do not depend on it."""
+        if isinstance(e, Literal | Pieces):
+            return
+        if variable not in free_variables(e):
+            if all(map(self.code.is_bound, free_variables(e))):
+                self.value(e)
+            return
+        for child in children(e):
+            self._hoist(child, variable)
+
+    def _cache_row(self, loop: Loop) -> None:
+        """Chooses what a reduction along the row computes and the inner loop needs again.
+
+        It is kept in the output's row, which the inner loop overwrites only after reading.
+        """
+        body = self.kernel.body
+        if self.kernel.index[-1] is not variable(loop.variable):
+            return
+        needed = set(_outside_reductions(body))
+        for reduction in walk(body):
+            if not isinstance(reduction, Reduce) or reduction.extent is not loop.extent:
+                continue
+            for e in walk(reduction.body):
+                if not isinstance(e, Call) or e.function not in COSTLY or reduction.variable not in free_variables(e):
+                    continue
+                again = substitute(e, {reduction.variable: variable(loop.variable)})
+                if again in needed and result_dtype(e, self.dtypes) is self.output.dtype:
+                    self.cached = _Cached(reduction, e, again, loop.variable)
+                    return
+
+    def _keep(self, e: Reduce, vector: bool) -> None:
+        """Stores what the inner loop will need again."""
+        if self.cached is None or self.cached.reduction != e:
+            return
+        with self._vector(e.variable) if vector else nullcontext():
+            value = self.value(self.cached.part)
+        index = tuple(i.substitute({self.cached.inner: variable(e.variable)}) for i in self.kernel.index)
+        pointer = self._address(self.output, index)
+        self.code.do(f"store {value}, ptr {pointer}, align {self.output.dtype.itemsize}")
+
+    # ------------------------------------------------------------ contiguity
+
+    def _vectorises(self, e: Scalar, variable: str) -> bool:
+        """Whether loads along a variable can be vectors, if strides turn out to be 1."""
+        for node in walk(e):
+            if isinstance(node, Pieces) and variable in free_variables(node):
+                return False
+            try:
+                if isinstance(node, Element):
+                    self._strides_along(node, variable)
+                elif isinstance(node, SizeValue):
+                    coefficient(node.dim, variable)
+            except NotAlong:
+                return False
+        return True
+
+    def _stores_along(self, variable: str) -> bool:
+        """Whether the output is written contiguously along a variable."""
+        *outer, last = self.kernel.index
+        steady = all(variable not in i.variables for i in outer)
+        return steady and (last - dims.variable(variable)).variables.isdisjoint({variable})
+
+    def _strides_along(self, node: Element, variable: str) -> list[str]:
+        """The strides of the axes that move with the variable, one step each. Raises NotAlong."""
+        moving = []
+        for i, stride in zip(node.index, self._buffer(node.operand).strides, strict=True):
+            step = coefficient(i, variable)
+            if step.value == 0:
+                continue
+            if step.value != 1 or not (stride == "1" or stride.startswith("%stride")):
+                raise NotAlong
+            moving.append(stride)
+        if len(moving) > 1:
+            raise NotAlong
+        return moving
+
+    def _contiguous(self, e: Scalar, variable: str) -> list[str]:
+        """Conditions under which all loads along the variable are contiguous."""
+        asked: dict[str, None] = {}
+        for node in walk(e):
+            if isinstance(node, Element):
+                asked.update(dict.fromkeys(s for s in self._strides_along(node, variable) if s != "1"))
+        return [self.code.at_entry(f"icmp eq i64 {stride}, 1", "unit") for stride in asked]
+
+
+# ---------------------------------------------------------------- small pieces
+
+
+_COMBINE = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "or", "all": "and"}
+
+
+def identity(kind: str, dtype: DType) -> Operand:
+    """What a reduction of nothing gives."""
+    if kind in ("any", "all"):
+        return literal(kind == "all", dtype)
+    if kind in ("sum", "prod"):
+        return literal(0 if kind == "sum" else 1, dtype)
+    if dtype.is_float:
+        return literal(float("-inf") if kind == "max" else float("inf"), dtype)
+    bits = dtype.itemsize * 8
+    least, greatest = (0, 2**bits - 1) if dtype is DType.U8 else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    return literal(least if kind == "max" else greatest, dtype)
+
+
+def stretches_of(kernel: LoopKernel) -> Dim:
+    """How many tasks a row is."""
+    if kernel.inner is None or has_row_reductions(kernel):
+        return constant(1)
+    return ceil_div(kernel.inner.extent, STRETCH)
+
+
+def has_row_reductions(kernel: LoopKernel) -> bool:
+    """Whether something is computed once a row, before the inner loop."""
+    inner = kernel.inner.variable if kernel.inner else None
+    return any(isinstance(e, Reduce) and inner not in free_variables(e) for e in walk(kernel.body))
+
+
+def coefficient(index: Dim, variable: str) -> Dim:
+    """How much an index moves with a step of the variable. Raises NotAlong where that is not constant."""
+    step = constant(0)
+    for monomial, coefficient in index.terms:
+        powers = [a for a in monomial if isinstance(a, Variable) and a.name == variable]
+        if any(variable in part.variables for a in monomial for part in parts(a)) or len(powers) > 1:
+            raise NotAlong
+        if powers:
+            rest = tuple(a for a in monomial if a is not powers[0])
+            step = step + (of_monomial(rest) if rest else constant(1)) * coefficient
+    return step
+
+
+def _mask(start: int, count: int) -> str:
+    return f"<{count} x i32> <" + ", ".join(f"i32 {n}" for n in range(start, start + count)) + ">"
+
+
+def _replaced(e: Scalar, old: Scalar, new: Scalar) -> Scalar:
+    return new if e == old else rebuild(e, lambda child: _replaced(child, old, new))
+
+
+def _outside_reductions(e: Scalar) -> Iterator[Scalar]:
+    yield e
+    if not isinstance(e, Reduce):
+        for child in children(e):
+            yield from _outside_reductions(child)

@@ -1,0 +1,224 @@
+"""What an operation is: one declaration that holds everything the system knows of it.
+
+An operation is a frozen dataclass whose fields are its static parameters; operands are given to its
+methods. From the declaration come the type checker's call rule, the interpreter, the native
+lowering, the documentation page and the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from enum import Enum
+from typing import Any, ClassVar, NoReturn, Protocol, TypeVar, dataclass_transform
+
+import numpy as np
+
+from kina.dims.dim import Dim
+from kina.dims.proposition import Proposition
+from kina.ops.scalar import Index, Scalar
+from kina.types import DType, Shape, Tensor
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Kind(Enum):
+    """What a static parameter is, and so how the checker reads it from the source."""
+
+    AXIS = "an axis"
+    NEW_AXIS = "the place of a new axis"
+    AXES = "an axis, or axes in a list"
+    SIZE = "a dimension"
+    SHAPE = "a shape"
+    PERMUTATION = "a permutation of the axes"
+    DTYPE = "a dtype"
+    CHOICE = "one of a few words"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A static parameter: in the tight bracket, or (`bracket` false) an argument after the operands."""
+
+    name: str
+    kind: Kind
+    bracket: bool
+    choices: tuple[str, ...] = ()
+
+
+def attribute(kind: Kind, choices: tuple[str, ...] = ()) -> Any:
+    """A field given in the tight bracket: `reduce[sum, axis=2]`."""
+    return field(metadata={"parameter": (kind, True, choices)})
+
+
+def argument(kind: Kind) -> Any:
+    """A field given after the operands: `reshape x [B, S]`."""
+    return field(metadata={"parameter": (kind, False, ())})
+
+
+class DTypeClass(Enum):
+    """The dtype classes of binders, as demands on an operand."""
+
+    FLOAT = "Float"
+    INT = "Int"
+    NUM = "Num"
+    BOOL = "Bool"
+    ANY = "Any"
+
+    def holds(self, dtype: DType) -> bool:
+        match self:
+            case DTypeClass.FLOAT:
+                return dtype.is_float
+            case DTypeClass.INT:
+                return dtype.is_integer
+            case DTypeClass.NUM:
+                return dtype.is_number
+            case DTypeClass.BOOL:
+                return dtype is DType.BOOL
+            case DTypeClass.ANY:
+                return True
+
+
+class Rule(Protocol):
+    """What a type rule may demand. The elaborator words the errors; the verifier just refuses.
+
+    Operands are named by their number; axes may be negative.
+    """
+
+    def same_size(self, first: tuple[int, int], second: tuple[int, int], symbol: str) -> None:
+        """Two (operand, axis) places must have one size, called `symbol` in the operation's documentation."""
+
+    def same_dtype(self, first: int, second: int) -> None: ...
+
+    def dtype(self, operand: int, wanted: DTypeClass) -> None: ...
+
+    def rank(self, operand: int, at_least: int) -> None: ...
+
+    def require(self, goal: Proposition, why: str) -> None:
+        """An obligation; `why` completes "this needs ... because"."""
+
+    def regroups(self, source: Shape, target: Shape) -> None:
+        """`reshape`'s obligation: target merges and splits neighbouring axes of source."""
+
+    def refuse(self, message: str, *, operand: int | None = None, help: str | None = None) -> NoReturn:
+        """The call is wrong in a way that is particular to the operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """An instance with operand types (symbolic sizes) on which every backend is tested."""
+
+    operation: Operation
+    operands: tuple[Tensor, ...]
+    positive: bool = False
+    """Draw operands from (0.1, 3) instead of around 0."""
+
+
+class Operation:
+    """The base of all operations. Subclasses are frozen dataclasses registered with `@operation`."""
+
+    name: ClassVar[str]
+    family: ClassVar[str]
+    torch: ClassVar[str]
+    operand_names: ClassVar[tuple[str, ...]] = ("x",)
+    variadic: ClassVar[bool] = False
+    """Whether the last operand may repeat (`concat a b c`)."""
+    linear: ClassVar[bool] = False
+
+    # What a subclass gives -----------------------------------------------------------------
+
+    def type(self, rule: Rule, *operands: Tensor) -> Tensor:
+        """The result's type; demands go through `rule`."""
+        raise NotImplementedError
+
+    def reference(self, *operands: Array) -> Array:
+        """What the operation means, in NumPy. All dimension parameters are constants here."""
+        raise NotImplementedError
+
+    def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
+        """The element of the result at `index`."""
+        raise NotImplementedError
+
+    @classmethod
+    def samples(cls) -> Sequence[Sample]:
+        raise NotImplementedError
+
+    # What follows from the declaration ------------------------------------------------------
+
+    @classmethod
+    def parameters(cls) -> tuple[Parameter, ...]:
+        """The static parameters in order of declaration."""
+        found = []
+        for f in fields(cls):  # type: ignore[arg-type]
+            kind, bracket, choices = f.metadata["parameter"]
+            found.append(Parameter(f.name, kind, bracket, choices))
+        return tuple(found)
+
+    def arguments(self) -> Mapping[str, Any]:
+        """The static parameters' values by name."""
+        return {p.name: getattr(self, p.name) for p in self.parameters()}
+
+    def substitute(self, replacement: Mapping[str, Dim]) -> Operation:
+        """The operation with dimension variables replaced in its parameters."""
+        changes: dict[str, Any] = {}
+        for p in self.parameters():
+            value = getattr(self, p.name)
+            if p.kind is Kind.SIZE:
+                changes[p.name] = value.substitute(replacement)
+            elif p.kind is Kind.SHAPE:
+                changes[p.name] = tuple(d.substitute(replacement) for d in value)
+        return replace(self, **changes) if changes else self  # type: ignore[type-var]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A name in the registry: how to make the operation from its static parameters."""
+
+    name: str
+    family: str
+    torch: str
+    documentation: str
+    operand_names: tuple[str, ...]
+    variadic: bool
+    parameters: tuple[Parameter, ...]
+    build: Callable[..., Operation]
+    samples: Callable[[], Sequence[Sample]]
+
+
+_registry: dict[str, Entry] = {}
+OperationType = TypeVar("OperationType", bound=type[Operation])
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(attribute, argument))
+def operation(name: str, *, family: str, torch: str) -> Callable[[OperationType], OperationType]:
+    """Registers an operation class under its surface name."""
+
+    def register(cls: OperationType) -> OperationType:
+        declared = dataclass(frozen=True, slots=True)(cls)
+        declared.name, declared.family, declared.torch = name, family, torch
+        parameters = declared.parameters()
+        documentation = declared.__doc__ or ""
+        operands, variadic = declared.operand_names, declared.variadic
+        declare(Entry(name, family, torch, documentation, operands, variadic, parameters, declared, declared.samples))
+        return declared  # type: ignore[return-value]
+
+    return register
+
+
+def declare(entry: Entry) -> None:
+    """Adds a name; each name is declared once."""
+    if entry.name in _registry:
+        raise ValueError(f"operation {entry.name} is declared twice")
+    _registry[entry.name] = entry
+
+
+def lookup(name: str) -> Entry | None:
+    """The operation of that name, or None."""
+    return _registry.get(name)
+
+
+def all_operations() -> tuple[Entry, ...]:
+    """Every declared operation, in order of declaration."""
+    return tuple(_registry.values())

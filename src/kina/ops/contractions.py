@@ -1,0 +1,63 @@
+"""Contractions: sums of products over shared axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kina.dims.dim import variable
+from kina.ops.base import Array, DTypeClass, Operation, Rule, Sample, operation
+from kina.ops.precision import narrowed, widened
+from kina.ops.scalar import Call, Element, Index, Reduce, Scalar
+from kina.types import DType, Tensor
+
+
+@operation("matmul", family="contraction", torch="x @ y")
+class Matmul(Operation):
+    """Matrix product over the last two axes: `[...B, M, K] @ [...B, K, N] -> [...B, M, N]`.
+
+    The leading (batch) axes of both operands agree; the surface stretches the smaller one first.
+    Half-precision operands accumulate in F32. Native code recognises the operation and runs it as gemm.
+    """
+
+    operand_names = ("x", "y")
+
+    def type(self, rule: Rule, *operands: Tensor) -> Tensor:
+        x, y = operands
+        rule.rank(0, 2)
+        rule.rank(1, 2)
+        rule.dtype(0, DTypeClass.NUM)
+        rule.same_dtype(0, 1)
+        rule.same_size((0, -1), (1, -2), "K")
+        if x.rank != y.rank:
+            rule.refuse(f"the batch axes differ in number: {x.rank - 2} and {y.rank - 2}", operand=1)
+        for axis in range(x.rank - 2):
+            rule.same_size((0, axis), (1, axis), f"batch axis {axis}")
+        return x.with_shape((*x.shape[:-1], y.shape[-1]))
+
+    def reference(self, *operands: Array) -> Array:
+        x, y = operands
+        dtype = DType.of_numpy(x.dtype)
+        assert dtype is not None
+        wide = dtype.accumulator.numpy
+        with np.errstate(all="ignore"):
+            found: Array = np.matmul(x.astype(wide), y.astype(wide)).astype(x.dtype)
+        return found
+
+    def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
+        x, _ = operands
+        *batch, row, column = index
+        k = variable("%k")
+        left = widened(Element(0, (*batch, row, k)), x.dtype)
+        right = widened(Element(1, (*batch, k, column)), x.dtype)
+        return narrowed(Reduce("sum", "%k", x.shape[-1], Call("mul", (left, right))), x.dtype)
+
+    @classmethod
+    def samples(cls) -> Sequence[Sample]:
+        b, h, m, k, n = map(variable, "BHMKN")
+        shapes = [((m, k), (k, n)), ((b, m, k), (b, k, n)), ((b, h, m, k), (b, h, k, n))]
+        found = [Sample(cls(), (Tensor(DType.F32, x), Tensor(DType.F32, y))) for x, y in shapes]
+        for dtype in (DType.F64, DType.BF16, DType.F16, DType.I32, DType.I64):
+            found.append(Sample(cls(), (Tensor(dtype, (m, k)), Tensor(dtype, (k, n)))))
+        return found

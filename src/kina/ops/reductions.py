@@ -1,0 +1,173 @@
+"""Reductions: one or more axes combined into one value, dropped or kept with size 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kina.dims.dim import Dim, constant, product, variable
+from kina.ops.base import Array, DTypeClass, Kind, Operation, Rule, Sample, attribute, operation
+from kina.ops.precision import narrowed, widened
+from kina.ops.scalar import Call, Cast, Element, Index, Literal, Reduce, Reduction, Scalar, SizeValue
+from kina.types import DType, Tensor
+
+KINDS = ("sum", "mean", "max", "min", "prod", "any", "all", "logsumexp", "var")
+_ACCEPTS: Mapping[str, DTypeClass] = {
+    "sum": DTypeClass.NUM,
+    "prod": DTypeClass.NUM,
+    "max": DTypeClass.NUM,
+    "min": DTypeClass.NUM,
+    "mean": DTypeClass.FLOAT,
+    "logsumexp": DTypeClass.FLOAT,
+    "var": DTypeClass.FLOAT,
+    "any": DTypeClass.BOOL,
+    "all": DTypeClass.BOOL,
+}
+
+
+def loop_variable(axis: int) -> str:
+    """The name of the loop over a reduced axis of the operand; the same axis always gets the same name."""
+    return f"%r{axis}"
+
+
+def combine(kind: Reduction, body: Scalar, axes: Sequence[int], sizes: Sequence[Dim]) -> Scalar:
+    """`body` reduced over the loop variables of several axes, the last one innermost."""
+    for axis in reversed(axes):
+        body = Reduce(kind, loop_variable(axis), sizes[axis], body)
+    return body
+
+
+class _Reduction(Operation):
+    """What `reduce` and `reduce_keep` share: all but the result's shape and index."""
+
+    kind: str
+    axes: tuple[int, ...]
+    keep = False
+
+    def type(self, rule: Rule, *operands: Tensor) -> Tensor:
+        (x,) = operands
+        rule.dtype(0, _ACCEPTS[self.kind])
+        one = constant(1)
+        if self.keep:
+            return x.with_shape(tuple(one if i in self.axes else d for i, d in enumerate(x.shape)))
+        return x.with_shape(tuple(d for i, d in enumerate(x.shape) if i not in self.axes))
+
+    def reference(self, *operands: Array) -> Array:
+        (x,) = operands
+        dtype = DType.of_numpy(x.dtype)
+        assert dtype is not None
+        wide = x.astype(dtype.accumulator.numpy)
+        with np.errstate(all="ignore"):
+            found: Array = np.asarray(_REFERENCE[self.kind](wide, self.axes, self.keep)).astype(x.dtype)
+        return found
+
+    def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
+        (x,) = operands
+        remaining = iter(index if not self.keep else [i for a, i in enumerate(index) if a not in self.axes])
+        inner = tuple(variable(loop_variable(a)) if a in self.axes else next(remaining) for a in range(x.rank))
+        element = widened(Element(0, inner), x.dtype)
+        return narrowed(self._combined(element, x), x.dtype)
+
+    def _combined(self, element: Scalar, x: Tensor) -> Scalar:
+        dtype = x.dtype.accumulator
+
+        def over(kind: Reduction, body: Scalar) -> Scalar:
+            return combine(kind, body, self.axes, x.shape)
+
+        count = Cast(SizeValue(product([x.shape[a] for a in self.axes])), dtype)
+        match self.kind:
+            case "mean":
+                return Call("div", (over("sum", element), count))
+            case "var":
+                mean = Call("div", (over("sum", element), count))
+                distance = Call("sub", (element, mean))
+                return Call("div", (over("sum", Call("mul", (distance, distance))), count))
+            case "logsumexp":
+                shift = finite_shift(over("max", element), dtype)
+                total = over("sum", Call("exp", (Call("sub", (element, shift)),)))
+                return Call("add", (shift, Call("log", (total,))))
+            case "sum" | "prod" | "max" | "min" | "any" | "all":
+                return over(self.kind, element)
+            case _:
+                raise AssertionError(self.kind)
+
+    @classmethod
+    def samples(cls) -> Sequence[Sample]:
+        a, b, c = variable("A"), variable("B"), variable("C")
+        found = []
+        for kind in KINDS:
+            boolean = _ACCEPTS[kind] is DTypeClass.BOOL
+            for axes in ((2,), (0,), (1,), (1, 2), (0, 2), (0, 1, 2)):
+                found.append(Sample(cls(kind, axes), (Tensor(DType.BOOL if boolean else DType.F32, (a, b, c)),)))  # type: ignore[call-arg]
+            others = [] if boolean else [DType.F64, DType.BF16, DType.F16]
+            if _ACCEPTS[kind] is DTypeClass.NUM:
+                others += [DType.I32, DType.I64]
+            found += [Sample(cls(kind, (1,)), (Tensor(d, (a, b)),)) for d in others]  # type: ignore[call-arg]
+        return found
+
+
+def finite_shift(maximum: Scalar, dtype: DType) -> Scalar:
+    """The row's maximum, or 0 where it is infinite: so that a row of all -inf gives -inf, not NaN."""
+    infinite = Call("eq", (Call("abs", (maximum,)), Literal(float("inf"), dtype)))
+    return Call("select", (infinite, Literal(0.0, dtype), maximum))
+
+
+def _np_logsumexp(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
+    top = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
+    shift = np.where(np.isinf(top), 0, top).astype(x.dtype)
+    total = np.log(np.sum(np.exp(x - shift), axis=axis, keepdims=True)) + shift
+    return np.asarray(total if keepdims else np.squeeze(total, axis=axis))
+
+
+def _np_mean(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
+    count = np.prod([x.shape[a] for a in axis], dtype=x.dtype)
+    return np.asarray(np.sum(x, axis=axis, keepdims=keepdims) / count)
+
+
+def _np_var(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
+    distance = x - _np_mean(x, axis, True)
+    return _np_mean(distance * distance, axis, keepdims)
+
+
+def _least(dtype: np.dtype[Any]) -> Any:
+    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+
+
+def _greatest(dtype: np.dtype[Any]) -> Any:
+    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+
+
+_REFERENCE: Mapping[str, Callable[[Array, tuple[int, ...], bool], Array]] = {
+    "sum": lambda x, a, k: np.sum(x, axis=a, keepdims=k, dtype=x.dtype),
+    "prod": lambda x, a, k: np.prod(x, axis=a, keepdims=k, dtype=x.dtype),
+    "max": lambda x, a, k: np.max(x, axis=a, keepdims=k, initial=_least(x.dtype)),
+    "min": lambda x, a, k: np.min(x, axis=a, keepdims=k, initial=_greatest(x.dtype)),
+    "any": lambda x, a, k: np.any(x, axis=a, keepdims=k),
+    "all": lambda x, a, k: np.all(x, axis=a, keepdims=k),
+    "mean": _np_mean,
+    "var": _np_var,
+    "logsumexp": _np_logsumexp,
+}
+
+
+@operation("reduce", family="reduction", torch="x.sum(dim=axis)")
+class ReduceDrop(_Reduction):
+    """Combines one axis (`axis=1`) or several (`axes=[1, 2]`) and drops them: `reduce[sum, axis=1] x`.
+
+    Kinds: `sum mean max min prod any all logsumexp var`. An empty axis gives the identity (`max` gives
+    -inf), `mean` and `var` of nothing are NaN; `var` divides by the number of elements.
+    """
+
+    kind: str = attribute(Kind.CHOICE, KINDS)
+    axes: tuple[int, ...] = attribute(Kind.AXES)
+
+
+@operation("reduce_keep", family="reduction", torch="x.sum(dim=axis, keepdim=True)")
+class ReduceKeep(_Reduction):
+    """As `reduce`, but the combined axes stay with size 1: `reduce_keep[mean, axis=2] x`."""
+
+    kind: str = attribute(Kind.CHOICE, KINDS)
+    axes: tuple[int, ...] = attribute(Kind.AXES)
+    keep = True

@@ -1,0 +1,78 @@
+"""The way of a program through the house, in order, and nothing else.
+
+source text -> syntax tree -> typed core -> one flat function -> kernels -> machine code
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kina.core.ir import Function
+from kina.diagnostics import Diagnostic, KinaError, Severity
+from kina.elaborate.result import Elaboration
+from kina.source import Source
+
+if TYPE_CHECKING:
+    from kina.kernels import KernelProgram
+    from kina.native import Executable
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """A module after parsing, type checking and proving."""
+
+    source: Source
+    elaboration: Elaboration
+    syntax_diagnostics: tuple[Diagnostic, ...]
+
+    @cached_property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """All findings, in order of place."""
+        found = (*self.syntax_diagnostics, *self.elaboration.diagnostics)
+        return tuple(sorted(found, key=lambda d: (d.span.start, d.span.end)))
+
+    @property
+    def ok(self) -> bool:
+        return all(d.severity is not Severity.ERROR for d in self.diagnostics)
+
+    def function(self, name: str) -> Function:
+        """A checked function by name. Raises KinaError where there is none."""
+        functions = self.elaboration.program.functions
+        if name not in functions:
+            raise KinaError(f"{self.source.name} has no function {name}; it has: {', '.join(functions) or 'none'}")
+        return functions[name]
+
+
+def check(source: Source, *, strict: bool = False) -> Checked:
+    """Parses and checks. Never raises for a bad program: what is wrong is in `diagnostics`."""
+    from kina.elaborate import elaborate
+    from kina.syntax.parser import parse
+
+    parsed = parse(source)
+    return Checked(source, elaborate(parsed.module, strict=strict), parsed.diagnostics)
+
+
+def core_text(function: Function) -> str:
+    """The typed core of a function and of all that it calls, as Kina that checks again."""
+    from kina.core.printer import print_program
+
+    return print_program(function)
+
+
+def lower(function: Function) -> KernelProgram:
+    """Calls inlined, common work shared, operations fused into kernels."""
+    from kina.kernels import fuse
+    from kina.passes.simplify import simplify
+    from kina.passes.specialise import specialise
+
+    return fuse(simplify(specialise(function)))
+
+
+def compile_function(function: Function) -> Executable:
+    """Machine code for this machine and for all sizes."""
+    from kina.native import compile
+    from kina.native.machine import Machine
+
+    return compile(lower(function), Machine.host())

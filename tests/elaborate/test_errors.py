@@ -1,0 +1,201 @@
+"""A case for every error of the elaborator: its code, its words, and that its help mends it."""
+
+from __future__ import annotations
+
+import pytest
+
+F = "let f [N, M] (x : F32[N, M]) (w : F32[M]) : F32[N, M] = "
+
+CASES = {
+    # names
+    "an unknown name suggests a close one": (F + "x * ww", "K0201", "did you mean `w`?"),
+    "an unknown function suggests an operation": (F + "epx x", "K0201", "did you mean `exp`?"),
+    "an unknown dimension lists those in scope": ("let f [N] (x : F32[K]) : F32 = 1.0", "K0201", "in scope: N"),
+    "a dimension without any in scope says where to declare it": ("let f (x : F32[K]) : F32 = 1.0", "K0201", "declare it"),
+    "an unknown type suggests a close one": ("let f (x : F23) : F32 = 1.0", "K0201", "`F32`"),
+    "a dimension is not a value": (F + "x * N", "K0201", "is a dimension, not a value"),
+    "a value is not a dimension": (F + "broadcast w [x, M]", "K0201", "is a value, not a dimension"),
+    # forms that are not supported yet
+    "loops": (F + "for i < N with y : F32[N, M] = x do y", "K0202", "not supported yet: loops"),
+    "while loops": (F + "while [n < N] true with y : F32[N, M] = x do y", "K0202", "not supported yet"),
+    "if": (F + "if N > 1 then x else x", "K0202", "not supported yet"),
+    "lambdas": (F + "(fun y -> y) x", "K0202", "function values"),
+    "records": (F + "{ a = x }", "K0202", "records"),
+    "indexing": (F + "x[0, :]", "K0202", "indexing"),
+    "segments": ("let f [...S] (x : F32[...S]) : F32[...S] = x", "K0202", "segments"),
+    "dtype variables": ("let f [T : Float, N] (x : T[N]) : T[N] = x", "K0202", "dtype variables"),
+    "existential types": ("let f [N] (x : F32[N]) : exists [n] requires (n <= N). F32[n] = x", "K0202", "existential"),
+    "opening an existential": (F + "let [n] y = nonzero x in x", "K0202", "existential"),
+    "function types": ("let f (g : F32 -> F32) : F32 = 1.0", "K0202", "function types"),
+    "quantised dtypes": ("let f [N] (x : Q8_0[N]) : F32 = 1.0", "K0202", "quantised"),
+    "index dtypes": ("let f [N] (x : Idx[N]) : F32 = 1.0", "K0202", "not supported yet"),
+    "lists": ("let f [N] (x : List[N, F32]) : F32 = 1.0", "K0202", "`List`"),
+    "an operation that is missing": (F + "gather x w", "K0202", "the operation `gather`"),
+    "references": (F + "!x", "K0202", "references"),
+    "local functions": (F + "let g (y : F32) : F32 = y in x", "K0202", "local functions"),
+    "effects": ("let f (x : F32) : F32 ! {rand} = x", "K0202", "effects"),
+    "imports": ("import std.nn (softmax)\n" + F + "x", "K0202", "imports"),
+    "types": ("type Pair [N] = { a : F32[N] }\n" + F + "x", "K0202", "type declarations"),
+    "tests": ('test "a" = true', "K0202", "`test`"),
+    "computed list items": (F + "x * [w]", "K0202", "computed values"),
+    # calls
+    "an operation with too few arguments shows its usage": (F + "max x", "K0203", "usage: max x y"),
+    "an operation with too many arguments": (F + "exp x w", "K0203", "takes 1 argument, and got 2"),
+    "concat with none": (F + "concat[axis=0]", "K0203", "at least"),
+    "an operation as a value": (F + "let g = exp in x", "K0203", "its arguments are missing"),
+    "a function as a value": ("let g (x : F32) : F32 = x\n" + F + "x * g", "K0203", "usage: g x"),
+    "a call of a value": (F + "x w", "K0203", "not a function"),
+    "partial application": ("let g (x : F32) (y : F32) : F32 = x\n" + F + "g 1.0", "K0203", "also needs y"),
+    "too many arguments of a function": ("let g (x : F32) : F32 = x\n" + F + "g 1.0 2.0", "K0203", "and got 2"),
+    "too many dimension arguments": ("let g [A] (x : F32[A]) : F32[A] = x\n" + F + "g[N, M] w", "K0203", "takes [A]"),
+    # declarations
+    "a function defined twice": (F + "x\n" + F + "x", "K0204", "defined twice"),
+    "a parameter defined twice": ("let f (x : F32) (x : F32) : F32 = x", "K0204", "`x`"),
+    "a dimension defined twice": ("let f [N, N] (x : F32[N]) : F32[N] = x", "K0204", "`N`"),
+    "recursion through another function": (
+        "let f (x : F32) : F32 = g x\nlet g (x : F32) : F32 = f x", "K0205", "f -> g -> f",
+    ),
+    # static parameters
+    "an axis that is missing": (F + "reduce_keep[mean] x", "K0206", "needs `axis`"),
+    "a kind that is unknown": (F + "reduce_keep[avg, axis=1] x", "K0206", "does not know `avg`"),
+    "a kind with a close name": (F + "reduce_keep[meen, axis=1] x", "K0206", "did you mean `mean`?"),
+    "an attribute with a close name": (F + "reduce_keep[mean, axs=1] x", "K0206", "did you mean `axis`?"),
+    "an attribute given twice": (F + "reduce_keep[mean, axis=1, axis=1] x", "K0206", "twice"),
+    "too many items": (F + "softmax[1, 2] x", "K0206", "no more than 1"),
+    "a bracket on an operation without any": (F + "exp[axis=1] x", "K0206", "takes nothing in a bracket"),
+    "an axis out of range": (F + "softmax[axis=2] x", "K0206", "the axes 0 to 1"),
+    "an axis of a scalar": ("let f (x : F32) : F32 = softmax[axis=0] x", "K0206", "a scalar has no axes"),
+    "an axis that is not a number": (F + "softmax[axis=N] x", "K0206", "known when the program is written"),
+    "an axis named twice": (F + "reduce_keep[sum, axes=[0, 0]] x", "K0206", "named twice"),
+    "no axis at all": (F + "reduce_keep[sum, axes=[]] x", "K0206", "no axis"),
+    "an order that is none": (F + "transpose x [0, 0]", "K0206", "is not an order of the 2 axes"),
+    "an order that is no list": (F + "transpose x 0", "K0206", "an order of axes"),
+    "a shape that is no list": (F + "reshape x N", "K0206", "wants a shape"),
+    "the last axis has no neighbour": ("let f [N] (x : F32[N]) : F32[N] = flatten_pair[axis=0] x", "K0206", "is the last"),
+    "broadcast to fewer axes": (F + "broadcast x [M]", "K0206", "cannot remove axes"),
+    # holes, dimensions, types
+    "a named hole": (F + "x * ?scale", "K0207", "hole `?scale`"),
+    "a dimension that is a fraction": ("let f [N] (x : F32[1.5]) : F32 = 1.0", "K0208", "whole number"),
+    "a dimension that is a value": (F + "broadcast w [exp N, M]", "K0208", "dimensions are built from"),
+    "a dimension that is a hole": (F + "broadcast w [..., M]", "K0208", "hole"),
+    "cdiv with one argument": ("let f [N] (x : F32[cdiv(N)]) : F32 = 1.0", "K0208", "cdiv(a, b)"),
+    "a requires that is no proposition": ("let f [N] requires (N) (x : F32[N]) : F32[N] = x", "K0208", "comparison"),
+    "a shape as a type": ("let f [N] (x : [N]) : F32 = 1.0", "K0209", "tensor"),
+    "a malformed tensor type": ("let f [N] (x : Tensor[F32, N]) : F32 = 1.0", "K0209", "Tensor[F32, [B, S]]"),
+    # literals, tuples
+    "a fraction for an integer": ("let f [N] (x : I64[N]) : I64[N] = x + 0.5", "K0210", "0.5"),
+    "an integer out of range": ("let f [N] (x : I8[N]) : I8[N] = x + 200", "K0210", "-128 to 127"),
+    "a number too large": ("let f [N] (x : F16[N]) : F16[N] = x * 1e9", "K0210", "too large"),
+    "a boolean for a number": (F + "x * true", "K0210", "a number is wanted"),
+    "a ragged literal": (F + "x * [[1.0], [1.0, 2.0]]", "K0210", "equally long"),
+    "a tuple as an operand": (F + "exp (x, w)", "K0211", "is not a tensor"),
+    "a tensor taken apart": (F + "let (a, b) = x in x", "K0211", "taken apart"),
+    "too many names for a tuple": (F + "let (a, b, c) = (x, w) in x", "K0211", "3 names for a tuple of 2"),
+    "an item that is not there": (F + "(x, w).2", "K0211", "has 2 items"),
+    "an item of a tensor": (F + "x.0", "K0211", "takes a tuple apart"),
+    # shapes
+    "a result of another rank": (F + "w", "K0302", "the result of f"),
+    "a result of another dtype": (F + "cast[F64] x", "K0302", "Tensor[F64, [N, M]]"),
+    "a result of another size": ("let f [N] (x : F32[N]) : F32[N + 1] = x", "K0302", "they differ for"),
+    "a tuple for a tensor": (F + "(x, x)", "K0302", "the result of f"),
+    "an argument says where sizes came from": (
+        "let g [A] (a : F32[A]) (b : F32[A]) : F32[A] = a\nlet f [N, M] (x : F32[N]) (y : F32[M]) : F32[N] = g x y",
+        "K0302", "A = N, inferred from the argument `a`",
+    ),
+    "an annotation": (F + "let y : F32[M, N] = x in x", "K0302", "`y`"),
+    "dtypes that differ": ("let f [N] (x : F32[N]) (n : I64[N]) : F32[N] = x * n", "K0303", "F32 and I64 do not mix"),
+    "a dtype that an operation does not take": ("let f [N] (n : I64[N]) : I64[N] = exp n", "K0303", "not defined for I64"),
+    "matmul of vectors": ("let f [N] (x : F32[N]) : F32[N] = matmul x x", "K0304", "at least 2 axes"),
+    "concat of different ranks": (F + "concat[axis=0] x w", "K0304", "number of axes"),
+    # obligations
+    "a division that is not exact": ("let f [N] (x : F32[N / 2]) : F32 = 1.0", "K0305", "`/` is exact"),
+    "a divisor that may be zero": ("let f [N, H] (x : F32[N div H]) : F32 = 1.0", "K0305", "has to be positive"),
+    "a size that may be negative": ("let f [N] (x : F32[N - 1]) : F32 = 1.0", "K0305", "cannot be negative"),
+    "a requires of a callee": (
+        "let g [A] requires (A mod 2 = 0) (a : F32[A]) : F32[A] = a\nlet f [N] (x : F32[N]) : F32[N] = g x",
+        "K0305", "g requires A mod 2 = 0",
+    ),
+    "squeeze of an axis that is not 1": ("let f [N, M] (x : F32[N, M]) : F32[M] = squeeze[axis=0] x", "K0305", "has to be 1"),
+    "reinterpret of another volume": ("let f [N, M] (x : F32[N, M]) : F32[N] = reinterpret x [N]", "K0305", "number of elements"),
+    "a reshape of another volume": ("let f [N, M] (x : F32[N, M]) : F32[N] = reshape x [N]", "K0308", "they differ for"),
+    "a dimension that nothing determines": (
+        "let g [A, B] (a : F32[A * B]) : F32[A * B] = a\nlet f [N] (x : F32[N]) : F32[N] = g x", "K0309", "g[A, B]",
+    ),
+    "a false assertion": ("let f [N] (x : F32[N]) : F32[N] = let assert (N > 0) in x", "K0310", "N = 0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_an_error_has_its_code_and_says_what_is_wrong(check, name):
+    text, code, said = CASES[name]
+    error = check(text).rejects(code, said)
+    assert error.span.text or error.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "let f [H, S, D] (q : F32[H, S, D]) (k : F32[H, S, D]) : F32[H, S, S] = matmul q k",
+        "let f [S, T, D] (q : F32[D, S]) (k : F32[D, T]) : F32[S, T] = matmul q k",
+        "let f [B, S, D] (c : F32[B, S, D]) (n : F32[B, 1, D]) : F32[B, S + 1, D] = concat[axis=2] c n",
+        "let f [N, D] (x : F32[N, D]) : F32[N, D] = x / reduce[sum, axis=1] x",
+        "let f [N] (p : F32[N, 1]) (t : F32[N]) : F32[N] = p - t",
+        "let f [C, H, W] (x : F32[C, H, W]) (b : F32[C, W]) : F32[C, H, W] = x + b",
+        "let f [B, H, S, D] (v : F32[B, H, S, D]) : F32[B, S, H * D] = reshape v [B, S, H * D]",
+        "let f [D] (x : F32[D]) : F32[D div 2, 2] = reshape x [D div 2, 2]",
+        "let f [N] (x : F32[N / 4]) : F32[N / 4] = x",
+        "let f [N] (x : F32[N - 1]) : F32[N - 1] = x",
+        "let f [N, H] (x : F32[N div H]) : F32[N div H] = x",
+        "let f [N] (x : F32[N]) : F32[N] = exq x",
+        "let f [N] (x : F32[N]) : F32 = reduce[summ, axis=0] x",
+        "let g [A] requires (A mod 2 = 0) (a : F32[A]) : F32[A] = a\nlet f [N] (x : F32[N]) : F32[N] = g x",
+    ],
+)
+def test_applying_the_help_of_an_error_mends_the_program(check, text):
+    check(text).helped().accepts()
+
+
+def test_one_mistake_gives_one_error(check):
+    check("""
+        let f [N, M] (x : F32[N, M]) (y : F32[M, N]) : F32[N, M] =
+          let bad = x + y in
+          let worse = exp bad in
+          let (p, q) = (bad, worse) in
+          worse * bad + p + q
+    """).rejects("K0301", line=2)
+
+
+def test_every_function_reports_its_own_errors(check):
+    program = check("""
+        let f [N] (x : F32[N]) : F32[N] = x + y
+        let g [N] (x : F32[N]) : F32[N] = f x
+        let h [N] (x : F32[N]) : F32 = f x
+    """)
+    assert [(d.code, d.span.line) for d in program.errors] == [("K0201", 1), ("K0302", 3)]
+    assert set(program.checked.elaboration.program.functions) == set()
+
+
+def test_two_mistakes_in_one_function_give_two_errors(check):
+    program = check("""
+        let f [N, M] (x : F32[N, M]) (y : F32[M, N]) : F32[N, M] =
+          let a = x + y in
+          let b = matmul x x in
+          x
+    """)
+    assert [d.span.line for d in program.errors] == [2, 3]
+
+
+def test_an_assertion_that_nothing_settles_becomes_a_run_time_check(check):
+    program = check("""
+        let f [N, M] (x : F32[N, M]) : F32[N, M] =
+          let assert (N * N * N != 7 * M * M * M + 3) in
+          x
+    """).accepts()
+    assert "runtime" in program.statuses
+    assert [d.code for d in program.checked.diagnostics] == ["K0312"]
+
+
+def test_a_missing_in_and_sugar_are_refused_only_under_strict(check):
+    text = "let f [N] (x : Tensor[F32, [N]]) (c : Tensor[F32, []]) : Tensor[F32, [N]] = x * c"
+    check(text).accepts()
+    check(text, strict=True).rejects("K0212", "write broadcast c [N]")

@@ -1,0 +1,194 @@
+"""What each operation means, against JAX; and its lowering to scalar expressions, element by element, against its meaning."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from kina.dims.dim import Dim, constant
+from kina.ops import Sample, all_operations, scalar
+from kina.types import DType, Tensor
+
+jax.config.update("jax_enable_x64", True)
+
+
+def sizes_of(sample: Sample, size: Callable[[str], int]) -> dict[str, int]:
+    names: set[str] = set()
+    for tensor in sample.operands:
+        for d in tensor.shape:
+            names |= d.variables
+    for value in sample.operation.arguments().values():
+        for d in value if isinstance(value, tuple) else (value,):
+            if isinstance(d, Dim):
+                names |= d.variables
+    return {name: size(name) for name in sorted(names)}
+
+
+def draw(tensor: Tensor, sizes: Mapping[str, int], rng: np.random.Generator, positive: bool) -> np.ndarray:
+    shape = tuple(d.evaluate(sizes) for d in tensor.shape)
+    if tensor.dtype is DType.BOOL:
+        return rng.random(shape) < 0.5
+    if tensor.dtype.is_integer:
+        return rng.integers(0 if tensor.dtype is DType.U8 else -9, 10, shape).astype(tensor.dtype.numpy)
+    values = rng.uniform(0.1, 3, shape) if positive else rng.standard_normal(shape) * 2
+    return values.astype(tensor.dtype.numpy)
+
+
+SAMPLES = [
+    pytest.param(sample, id=f"{entry.name}-{n}")
+    for entry in all_operations()
+    for n, sample in enumerate(entry.samples())
+]
+
+JAX: dict[str, Callable[..., Any]] = {
+    "add": jnp.add, "sub": jnp.subtract, "mul": jnp.multiply, "div": jnp.divide, "pow": jnp.power,
+    "min": jnp.minimum, "max": jnp.maximum, "eq": jnp.equal, "ne": jnp.not_equal, "lt": jnp.less, "le": jnp.less_equal,
+    "gt": jnp.greater, "ge": jnp.greater_equal, "logical_and": jnp.logical_and, "logical_or": jnp.logical_or,
+    "logical_not": jnp.logical_not, "neg": jnp.negative, "abs": jnp.abs, "sign": jnp.sign, "exp": jnp.exp, "log": jnp.log,
+    "log1p": jnp.log1p, "expm1": jnp.expm1, "sqrt": jnp.sqrt, "rsqrt": jax.lax.rsqrt, "recip": lambda x: 1 / x,
+    "sin": jnp.sin, "cos": jnp.cos, "tan": jnp.tan, "tanh": jnp.tanh, "erf": jax.lax.erf, "sigmoid": jax.nn.sigmoid,
+    "relu": lambda x: jnp.maximum(x, 0), "silu": jax.nn.silu, "softplus": jax.nn.softplus, "floor": jnp.floor,
+    "ceil": jnp.ceil, "round": jnp.round, "is_nan": jnp.isnan, "select": jnp.where,
+    "clamp": lambda x, low, high: jnp.minimum(jnp.maximum(x, low), high), "matmul": jnp.matmul,
+    "gelu": lambda x, variant: jax.nn.gelu(x, approximate=variant == "tanh"),
+    "softmax": lambda x, axis: jax.nn.softmax(x, axis), "log_softmax": lambda x, axis: jax.nn.log_softmax(x, axis),
+    "broadcast": lambda x, shape: jnp.broadcast_to(x, shape), "reshape": lambda x, shape: jnp.reshape(x, shape),
+    "reinterpret": lambda x, shape: jnp.reshape(x, shape), "transpose": lambda x, order: jnp.transpose(x, order),
+    "expand_dims": lambda x, axis: jnp.expand_dims(x, axis), "squeeze": lambda x, axis: jnp.squeeze(x, axis),
+    "repeat_interleave": lambda x, axis, n: jnp.repeat(x, n, axis), "concat": lambda *xs, axis: jnp.concatenate(xs, axis),
+    "flatten_pair": lambda x, axis: x.reshape(*x.shape[:axis], -1, *x.shape[axis + 2 :]),
+    "cast": lambda x, to: jnp.asarray(x).astype(to.numpy),
+}  # fmt: skip
+
+
+def _reduce(kind: str, x: np.ndarray, axes: tuple[int, ...], keep: bool) -> Any:
+    if kind == "logsumexp":
+        return jax.nn.logsumexp(x, axes, keepdims=keep)
+    return getattr(jnp, kind)(x, axes, keepdims=keep)
+
+
+JAX["reduce"] = lambda x, kind, axes: _reduce(kind, x, axes, False)
+JAX["reduce_keep"] = lambda x, kind, axes: _reduce(kind, x, axes, True)
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_the_reference_means_what_jax_computes(sample):
+    sizes = sizes_of(sample, lambda name: 2 + ord(name[0]) % 3)
+    operation = sample.operation.substitute({n: constant(s) for n, s in sizes.items()})
+    rng = np.random.default_rng(1)
+    operands = [draw(t, sizes, rng, sample.positive) for t in sample.operands]
+    static = {
+        k: tuple(map(int, v)) if isinstance(v, tuple) and k == "shape" else int(v) if isinstance(v, Dim) else v
+        for k, v in operation.arguments().items()
+    }
+    want = np.asarray(JAX[operation.name](*operands, **static))
+    got = operation.reference(*operands)
+    assert got.dtype == sample.operands[-1].dtype.numpy or got.dtype == want.dtype
+    assert got.shape == want.shape
+    narrow = {2: 2e-2, 4: 2e-5}.get(got.dtype.itemsize, 1e-12)
+    np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), rtol=narrow, atol=narrow)
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_the_lowering_computes_each_element_of_the_reference(sample, size):
+    sizes = sizes_of(sample, lambda name: size)
+    substitution = {n: constant(s) for n, s in sizes.items()}
+    operation = sample.operation.substitute(substitution)
+    types = tuple(Tensor(t.dtype, tuple(d.substitute(substitution) for d in t.shape)) for t in sample.operands)
+    rng = np.random.default_rng(2)
+    operands = [draw(t, sizes, rng, sample.positive) for t in sample.operands]
+    want = operation.reference(*operands)
+    got = np.empty(want.shape, want.dtype)
+    with np.errstate(all="ignore"):
+        for place in itertools.product(*map(range, want.shape)):
+            got[place] = evaluate(operation.lower(types, tuple(map(constant, place))), operands, {})
+    assert got.dtype == want.dtype
+    narrow = {2: 2e-2, 4: 5e-5}.get(got.dtype.itemsize, 1e-10)
+    np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), rtol=narrow, atol=narrow)
+
+
+# ---------------------------------------------------------------- scalar expressions, evaluated one by one
+
+PRIMITIVES: dict[str, Callable[..., Any]] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide, "neg": np.negative, "abs": np.abs,
+    "min": np.minimum, "max": np.maximum, "pow": np.power, "exp": np.exp, "log": np.log, "log1p": np.log1p,
+    "expm1": np.expm1, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tan": np.tan, "tanh": np.tanh,
+    "erf": lambda x: np.asarray(jax.lax.erf(x)), "floor": np.floor, "ceil": np.ceil, "round": np.round,
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+    "and": np.logical_and, "or": np.logical_or, "not": np.logical_not, "select": np.where, "is_nan": np.isnan,
+}  # fmt: skip
+COMBINE: dict[str, Callable[..., Any]] = {
+    "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or, "all": np.logical_and,
+}  # fmt: skip
+
+
+def identity(kind: str, dtype: np.dtype[Any]) -> Any:
+    if kind in ("max", "min") and dtype.kind in "fV":
+        return dtype.type(-np.inf if kind == "max" else np.inf)
+    if kind in ("max", "min"):
+        return np.iinfo(dtype).min if kind == "max" else np.iinfo(dtype).max
+    return dtype.type({"sum": 0, "prod": 1, "any": False, "all": True}[kind])
+
+
+def dtype_of(e: scalar.Scalar, operands: list[np.ndarray]) -> np.dtype[Any]:
+    match e:
+        case scalar.Element(operand, _):
+            return operands[operand].dtype
+        case scalar.Literal(_, dtype) | scalar.Cast(_, dtype):
+            return dtype.numpy
+        case scalar.SizeValue():
+            return np.dtype(np.int64)
+        case scalar.Call(function, arguments):
+            if function in ("eq", "ne", "lt", "le", "gt", "ge", "is_nan"):
+                return np.dtype(np.bool_)
+            return dtype_of(arguments[-1], operands)
+        case scalar.Reduce(_, _, _, body):
+            return dtype_of(body, operands)
+        case scalar.Pieces(_, pieces):
+            return dtype_of(pieces[0][1], operands)
+
+
+def evaluate(e: scalar.Scalar, operands: list[np.ndarray], loops: Mapping[str, int]) -> Any:
+    """A scalar expression's value; indices are checked against the operand."""
+    match e:
+        case scalar.Element(operand, index):
+            place = tuple(i.evaluate(loops) for i in index)
+            assert all(0 <= i < n for i, n in zip(place, operands[operand].shape, strict=True)), "out of bounds"
+            return operands[operand][place]
+        case scalar.Literal(value, dtype):
+            return np.asarray(value, np.float64 if dtype.is_float else None).astype(dtype.numpy)
+        case scalar.SizeValue(dim):
+            return np.int64(dim.evaluate(loops))
+        case scalar.Call(function, arguments):
+            values = [evaluate(a, operands, loops) for a in arguments]
+            narrow = np.asarray(values[-1]).dtype
+            wide = [
+                np.asarray(v).astype(np.float32) if np.asarray(v).dtype.itemsize == 2 and narrow.kind in "fV" else v
+                for v in values
+            ]
+            result = np.asarray(PRIMITIVES[function](*wide))
+            return result if result.dtype == np.bool_ else result.astype(narrow)
+        case scalar.Cast(operand, dtype):
+            from kina.ops.elementwise import Cast
+
+            return Cast(dtype).reference(np.asarray(evaluate(operand, operands, loops)))
+        case scalar.Reduce(kind, variable, extent, body):
+            total = np.asarray(identity(kind, dtype_of(body, operands)))
+            for i in range(extent.evaluate(loops)):
+                total = np.asarray(COMBINE[kind](total, evaluate(body, operands, {**loops, variable: i}))).astype(
+                    total.dtype
+                )
+            return total
+        case scalar.Pieces(position, pieces):
+            at = position.evaluate(loops)
+            for bound, piece in pieces:
+                if at < bound.evaluate(loops):
+                    return evaluate(piece, operands, loops)
+            raise AssertionError("no piece")
