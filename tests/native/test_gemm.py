@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +13,11 @@ import pytest
 from kina.diagnostics import KinaError
 from kina.native.build import at, int_, load_vector
 from kina.native.engine import compile_object
-from kina.native.gemm import Store, scratch_bytes
 from kina.native.gemm_driver import Gemm, driver_module
-from kina.native.gemm_tiles import Tiling
+from kina.native.gemm_finish import Store
+from kina.native.gemm_library import gemm_declaration, gemm_ir, gemm_symbols
 from kina.native.machine import Machine
+from kina.native.tiling import Tiling, scratch_bytes
 
 HOST = Machine.host()
 DTYPES = {"f32": np.float32, "f64": np.float64}
@@ -261,3 +264,17 @@ def test_accumulators_fit_in_the_registers(machine: Machine, dtype: str) -> None
 def test_shapes_that_do_not_fit_are_refused_by_the_driver() -> None:
     with pytest.raises(KinaError, match="cannot multiply"):
         compiled("host", "f32")(np.ones((2, 3), np.float32), np.ones((4, 5), np.float32), np.ones((2, 5), np.float32))
+
+
+def test_programs_share_one_gemm_that_is_linked_by_its_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KINA_CACHE_DIR", str(tmp_path))
+    first = gemm_symbols(HOST, ["f32", "f64"])
+    assert gemm_symbols(HOST, ["f32"])["kina_gemm_f32"] == first["kina_gemm_f32"]
+    assert len(set(first.values())) == 2
+
+
+def test_the_declaration_in_text_is_that_of_the_emitted_function() -> None:
+    module = gemm_ir(HOST, "f32")
+    (line,) = (line for line in module.splitlines() if line.startswith("define") and '@"kina_gemm_f32"' in line)
+    types = re.findall(r"(ptr|i64) %", line)
+    assert gemm_declaration("f32") == f"declare void @kina_gemm_f32({', '.join(types)})"

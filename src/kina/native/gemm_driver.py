@@ -12,9 +12,11 @@ from llvmlite import ir
 from kina.diagnostics import KinaError
 from kina.native.build import I64, PTR, at
 from kina.native.engine import load
-from kina.native.gemm import GEMM_ARGUMENTS, Epilogue, emit_gemm, scratch_bytes
+from kina.native.gemm import GEMM_ARGUMENTS, GEMM_TYPE, emit_gemm
+from kina.native.gemm_finish import Epilogue, emit_finish
 from kina.native.machine import Machine
 from kina.native.runtime import runtime_symbols
+from kina.native.tiling import scratch_bytes
 
 _NUMPY = {"f32": np.float32, "f64": np.float64}
 _PER_RUN = tuple(name for name in GEMM_ARGUMENTS if name not in ("tid", "threads"))
@@ -23,15 +25,17 @@ _PER_RUN = tuple(name for name in GEMM_ARGUMENTS if name not in ("tid", "threads
 def driver_module(machine: Machine, dtype: str, epilogue: Epilogue | None = None) -> ir.Module:
     """A module with one entry, `gemm_run(arguments, threads)`: runs gemm on a team; `arguments` are i64 words."""
     module = ir.Module("gemm")
-    gemm = emit_gemm(module, machine, dtype, epilogue=epilogue)
+    gemm = emit_gemm(module, machine, dtype)
     body = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR, I64, I64]), "body")
     body.linkage = "internal"
     b = ir.IRBuilder(body.append_basic_block("entry"))
     words, tid, threads = body.args
     values: dict[str, Any] = {"tid": tid, "threads": threads}
-    for index, (name, type_) in enumerate(zip(GEMM_ARGUMENTS, gemm.function_type.args, strict=True)):
+    for index, (name, type_) in enumerate(zip(GEMM_ARGUMENTS, GEMM_TYPE.args, strict=True)):
         if name in _PER_RUN:
             values[name] = b.load(at(b, words, 8 * index), typ=type_, align=8)
+    if epilogue is not None:
+        values["finish"] = emit_finish(module, machine, dtype, "finish", epilogue)
     b.call(gemm, [values[name] for name in GEMM_ARGUMENTS])
     b.ret_void()
     run = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR, PTR, I64]), "kina_run")
@@ -72,7 +76,7 @@ class Gemm:
         for array in (a, b, out):
             words += [array.ctypes.data, array.strides[0] // size, array.strides[1] // size]
         scratch = -(-self.scratch.ctypes.data // 64) * 64
-        return np.array([*words, scratch, 0, 0, context], np.int64)
+        return np.array([*words, scratch, 0, 0, 0, context], np.int64)
 
     def bind(self, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> Callable[[], None]:
         """The same call again and again, with next to nothing in front of it."""

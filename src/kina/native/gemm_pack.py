@@ -25,7 +25,7 @@ from kina.native.build import (
     when,
     zeros,
 )
-from kina.native.gemm_tiles import Tiling
+from kina.native.tiling import Tiling
 
 # A packed step of A is written as this many elements at once; the next step overwrites what is too much.
 A_STORE_LANES = 8
@@ -204,7 +204,7 @@ def emit_pack_a(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
     return function
 
 
-def emit_scatter(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
+def emit_copy_tile(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
     """`copy(rows, columns, from, from_row, from_column, to, to_row, to_column)`: a tile, element by element."""
     types = [I64, I64, PTR, I64, I64, PTR, I64, I64]
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), types), name)

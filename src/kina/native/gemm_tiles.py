@@ -7,19 +7,13 @@ One kernel is emitted for every tile shape up to the full one, so that edges cos
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from llvmlite import ir
 
 from kina.native.build import (
-    F32,
-    F64,
     I32,
     I64,
     PTR,
     Builder,
-    Type,
     Value,
     at,
     ceil_div,
@@ -34,123 +28,13 @@ from kina.native.build import (
     store_vector,
     zeros,
 )
-from kina.native.machine import KIB, MIB, Machine
+from kina.native.tiling import Tiling
 
-ACCUMULATE = 1  # flag: C holds the sum over the blocks of K before this one
-LAST = 2  # flag: this is the last block of K, so the epilogue applies
-
-
-@dataclass(frozen=True, slots=True)
-class Store:
-    """Where a vector of C is about to be stored: the place of its first lane, and which lanes exist.
-
-    An epilogue that loads (a bias, a residual) must load under `mask` where it is not None.
-    """
-
-    context: Value
-    row: Value
-    column: Value
-    mask: Value | None
+TILE_ARGUMENTS = ("k", "a", "a_row", "a_step", "b", "b_row", "c", "c_row", "columns", "accumulate")
+TILE_TYPE = ir.FunctionType(ir.VoidType(), [PTR if name in ("a", "b", "c") else I64 for name in TILE_ARGUMENTS])
 
 
-Epilogue = Callable[[Builder, Store, Value], Value]
-"""Emits IR that turns a finished vector of A @ B into what is stored in C."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tiling:
-    """Sizes of the register tile and of the cache blocks, in elements.
-
-    `block_k` is fixed by the machine alone: sums are then split at the same places whatever the
-    number of threads and the shape of the operands. The full tile is `rows` x `vectors`; the tall
-    one `tall_rows` x `tall_vectors`.
-    """
-
-    element: Type
-    bytes: int
-    lanes: int
-    rows: int
-    tall_rows: int
-    vectors: int
-    block_k: int
-    block_n: int
-
-    @staticmethod
-    def of(machine: Machine, dtype: str) -> Tiling:
-        """The tiling for `dtype` ("f32" or "f64")."""
-        element, size = {"f32": (F32, 4), "f64": (F64, 8)}[dtype]
-        lanes = machine.lanes(size)
-        vectors = 4 if machine.vector_registers >= 32 else 2
-        block_k = (512 if machine.l2 >= MIB else 256) * 4 // size
-        width = vectors * lanes
-        # The packed block of B fills three eighths of L2; the rest is for A, C and what is read next.
-        columns = min(machine.l2, 2 * MIB) * 3 // 8 // (block_k * size)
-        return Tiling(element, size, lanes, 6, 8, vectors, block_k, max(width, columns // width * width))
-
-    @property
-    def width(self) -> int:
-        """Columns of a full tile."""
-        return self.lanes * self.vectors
-
-    @property
-    def tall_vectors(self) -> int:
-        """Vectors of the tall tile, for matrices with a few rows more than the full tile has."""
-        return self.vectors * 3 // 4
-
-    def widths(self, rows: int) -> tuple[int, ...]:
-        """The widths in vectors that kernels with `rows` rows exist for. Low tiles, which only matrices with few rows
-        need, have fewer, to save compile time."""
-        if rows > self.rows:
-            return tuple(range(1, self.tall_vectors + 1))
-        every = range(1, self.vectors + 1)
-        return tuple(w for w in every if w != 3 or 2 * rows > self.rows)
-
-    @property
-    def vector(self) -> Type:
-        """The vector type."""
-        return ir.VectorType(self.element, self.lanes)
-
-    @property
-    def vector_bytes(self) -> int:
-        """Bytes of a vector."""
-        return self.lanes * self.bytes
-
-    @property
-    def panel_bytes(self) -> int:
-        """Bytes of a packed panel of B: `block_k` rows of a full tile's width."""
-        return self.block_k * self.width * self.bytes
-
-    @property
-    def packed_b_bytes(self) -> int:
-        """Bytes of a packed block of B."""
-        return self.block_n // self.width * self.panel_bytes
-
-    @property
-    def packed_a_bytes(self) -> int:
-        """Bytes of a packed row tile of A, with room for stores of 8 elements to run over its end."""
-        return -(-(self.tall_rows * self.block_k + 8) * self.bytes // 64) * 64
-
-    @property
-    def scratch_bytes(self) -> int:
-        """Bytes of scratch a thread needs: packed B, packed A, one tile of C; a multiple of 4 KiB and a bit, so
-        that the blocks of threads do not fall on the same cache sets."""
-        tile = self.tall_rows * self.width * self.bytes
-        return -(-(self.packed_b_bytes + self.packed_a_bytes + tile) // (4 * KIB)) * 4 * KIB + 256
-
-
-TILE_ARGUMENTS = (
-    *("k", "a", "a_row", "a_step", "b", "b_row", "c", "c_row", "columns"),
-    *("flags", "row", "column", "context"),
-)
-TILE_TYPE = ir.FunctionType(
-    ir.VoidType(),
-    [PTR if name in ("a", "b", "c", "context") else I64 for name in TILE_ARGUMENTS],
-)
-
-
-def emit_tile(
-    module: ir.Module, tiling: Tiling, name: str, rows: int, vectors: int, sure: int, epilogue: Epilogue | None
-) -> ir.Function:
+def emit_tile(module: ir.Module, tiling: Tiling, name: str, rows: int, vectors: int, sure: int) -> ir.Function:
     """A kernel for a tile of `rows` x `vectors`: C (+)= A @ B over `k` steps.
 
     Its arguments, strides in bytes: A's element (r, s) at `a + r*a_row + s*a_step`; B's row s at `b + s*b_row`,
@@ -163,7 +47,7 @@ def emit_tile(
     arg = dict(zip(TILE_ARGUMENTS, function.args, strict=True))
     _prefetch(b, tiling, rows, vectors, arg)
     sums = _accumulate(b, tiling, rows, vectors, arg)
-    _store(b, tiling, (rows, vectors, sure), arg, sums, epilogue)
+    _store(b, tiling, (rows, vectors, sure), arg, sums)
     b.ret_void()
     return function
 
@@ -204,10 +88,8 @@ def _store(
     shape: tuple[int, int, int],
     arg: dict[str, Value],
     sums: list[Value],
-    epilogue: Epilogue | None,
 ) -> None:
-    """Adds what C holds if asked, applies the epilogue after the last block of K, stores. Vectors that may be partial,
-    or absent, have a mask."""
+    """Adds what C holds if asked, and stores. Vectors that may be partial, or absent, have a mask."""
     rows, vectors, sure = shape
     masks: list[Value | None] = [
         None if v < sure else mask_below(b, tiling.lanes, b.sub(arg["columns"], int_(v * tiling.lanes)))
@@ -228,26 +110,12 @@ def _store(
             for (_, _, place, mask), total in zip(places(), sums, strict=True)
         ]
 
-    accumulates = b.icmp_signed("!=", b.and_(arg["flags"], int_(ACCUMULATE)), int_(0))
-    totals = choose(b, accumulates, add_c, lambda: sums)
-    if epilogue is not None:
-        apply = epilogue
-
-        def finish() -> list[Value]:
-            done = []
-            for (r, v, _, mask), total in zip(places(), totals, strict=True):
-                row, column = b.add(arg["row"], int_(r)), b.add(arg["column"], int_(v * tiling.lanes))
-                done.append(apply(b, Store(arg["context"], row, column, mask), total))
-            return done
-
-        last = b.icmp_signed("!=", b.and_(arg["flags"], int_(LAST)), int_(0))
-        unfinished = totals
-        totals = choose(b, last, finish, lambda: unfinished)
+    totals = choose(b, b.icmp_signed("!=", arg["accumulate"], int_(0)), add_c, lambda: sums)
     for (_, _, place, mask), total in zip(places(), totals, strict=True):
         store_vector(b, total, place, mask=mask)
 
 
-def emit_tile_dispatch(module: ir.Module, tiling: Tiling, name: str, epilogue: Epilogue | None) -> ir.Function:
+def emit_tile_dispatch(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
     """All kernels, and a function in front that picks one: the arguments of a kernel, then the tile's rows. The
     narrowest that holds `columns` is picked."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [*TILE_TYPE.args, I64]), name)
@@ -261,7 +129,7 @@ def emit_tile_dispatch(module: ir.Module, tiling: Tiling, name: str, epilogue: E
     for r in range(1, tiling.tall_rows + 1):
         sure = 0
         for vectors in tiling.widths(r):
-            kernel = emit_tile(module, tiling, f"{name}.{r}x{vectors}", r, vectors, sure, epilogue)
+            kernel = emit_tile(module, tiling, f"{name}.{r}x{vectors}", r, vectors, sure)
             block = b.append_basic_block()
             for width in range(sure + 1, vectors + 1):
                 switch.add_case(int_(r * tiling.vectors + width), block)

@@ -31,7 +31,7 @@ from kina.native.build import (
     store_vector,
     zeros,
 )
-from kina.native.gemm_tiles import Epilogue, Store, Tiling
+from kina.native.tiling import Tiling
 
 STREAMS = 8  # rows (axpy) of B read at once
 DOT_COLUMNS = 4  # columns (dot) of B read at once
@@ -246,28 +246,6 @@ def _sum_lanes(b: Builder, vector: Value, lanes: int) -> Value:
         )
         vector = b.fadd(low, high)
     return b.extract_element(vector, ir.Constant(I32, 0))
-
-
-def emit_finish(module: ir.Module, tiling: Tiling, name: str, epilogue: Epilogue) -> ir.Function:
-    """`finish(m, start, stop, c, c_row, context)`: applies the epilogue to columns `start..stop` of C in memory."""
-    function = _internal(module, name, [I64, I64, I64, PTR, I64, PTR])
-    b = ir.IRBuilder(function.append_basic_block("entry"))
-    m, start, stop, c, c_row, context = function.args
-
-    def row(r: Value) -> None:
-        origin = at(b, c, b.add(b.mul(r, c_row), b.mul(start, int_(tiling.bytes))))
-
-        def finish(offset: Value, _: int, mask: Value | None) -> None:
-            place = at(b, origin, offset)
-            column = b.add(start, b.sdiv(offset, int_(tiling.bytes)))
-            value = load_vector(b, place, tiling.vector, mask=mask)
-            store_vector(b, epilogue(b, Store(context, r, column, mask), value), place, mask=mask)
-
-        _each_vector(b, tiling, 1, b.sub(stop, start), finish)
-
-    each(b, int_(0), m, 1, row)
-    b.ret_void()
-    return function
 
 
 def _internal(module: ir.Module, name: str, types: list[object]) -> ir.Function:
