@@ -10,9 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-
-from llvmlite import ir
 
 from kina.core.ir import Value
 from kina.dims.dim import Dim, product
@@ -20,10 +17,11 @@ from kina.kernels.expressions import walk
 from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, LoopKernel
 from kina.native.code import Code
 from kina.native.contraction import ContractionEmitter, gemm_dtype
-from kina.native.gemm import emit_gemm, scratch_bytes
+from kina.native.gemm_library import gemm_declaration
 from kina.native.loops import Buffer, LoopEmitter, stretches_of
 from kina.native.machine import Machine
 from kina.native.mathematics import DECLARED_LIBRARY
+from kina.native.tiling import scratch_bytes
 from kina.ops.scalar import Reduce
 
 ENTRY = "kina_entry"
@@ -64,8 +62,7 @@ def layout_of(program: KernelProgram) -> Layout:
 
 def thread_scratch(program: KernelProgram, machine: Machine) -> int:
     """Bytes that each thread needs beside the temporaries."""
-    dtypes = {gemm_dtype(k.output.type.dtype) for k in program.kernels if isinstance(k, GemmKernel)}
-    return max((scratch_bytes(machine, dtype, 1) for dtype in dtypes), default=0)
+    return max((scratch_bytes(machine, dtype, 1) for dtype in gemm_dtypes(program)), default=0)
 
 
 def temporary_bytes(value: Value) -> Dim:
@@ -80,25 +77,13 @@ def module_of(program: KernelProgram, machine: Machine) -> str:
     functions.append(_body(program, layout))
     functions.append(_entry(program, layout))
     declarations = [*DECLARED_LIBRARY, "declare void @kina_run(ptr, ptr, i64)", "declare void @kina_barrier(i64)"]
-    return "\n\n".join(["\n".join(declarations), *functions, *_gemms(program, machine)]) + "\n"
+    declarations += [gemm_declaration(dtype) for dtype in gemm_dtypes(program)]
+    return "\n\n".join(["\n".join(declarations), *functions]) + "\n"
 
 
-def _gemms(program: KernelProgram, machine: Machine) -> list[str]:
-    """The gemm of each dtype that the program multiplies."""
-    dtypes = {gemm_dtype(k.output.type.dtype) for k in program.kernels if isinstance(k, GemmKernel)}
-    texts = []
-    for dtype in sorted(dtypes):
-        texts.append(gemm_text(machine, dtype))
-    return texts
-
-
-@cache
-def gemm_text(machine: Machine, dtype: str) -> str:
-    """The gemm of one dtype and all that it calls, as IR to stand beside other functions."""
-    module = ir.Module()
-    emit_gemm(module, machine, dtype).linkage = "internal"
-    lines = str(module).split("\n")
-    return "\n".join(line for line in lines if not line.startswith((";", "target ")))
+def gemm_dtypes(program: KernelProgram) -> list[str]:
+    """The dtypes that the program multiplies matrices of, as `gemm` knows them."""
+    return sorted({gemm_dtype(k.output.type.dtype) for k in program.kernels if isinstance(k, GemmKernel)})
 
 
 # ---------------------------------------------------------------- kernels

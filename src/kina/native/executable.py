@@ -15,7 +15,17 @@ from kina.dims.dim import Dim
 from kina.dims.proposition import holds
 from kina.kernels.ir import KernelProgram
 from kina.native.engine import load
-from kina.native.entry import ALIGNMENT, ENTRY, layout_of, module_of, temporary_bytes, thread_scratch, work_of
+from kina.native.entry import (
+    ALIGNMENT,
+    ENTRY,
+    gemm_dtypes,
+    layout_of,
+    module_of,
+    temporary_bytes,
+    thread_scratch,
+    work_of,
+)
+from kina.native.gemm_library import gemm_symbols
 from kina.native.machine import Machine
 from kina.native.pool import POOL, result_array
 from kina.native.runtime import runtime_symbols, threads
@@ -33,7 +43,8 @@ class Executable:
         self.program = program
         self.machine = machine
         self._layout = layout_of(program)
-        self._code = load(self.llvm_ir, machine, [ENTRY], level=1, symbols=runtime_symbols())
+        symbols = {**runtime_symbols(), **gemm_symbols(machine, gemm_dtypes(program))}
+        self._code = load(self.llvm_ir, machine, [ENTRY], level=1, symbols=symbols)
         self._call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._code.address(ENTRY))
         self._plan = _plan(program)
         self._dimensions = program.function.dimensions
