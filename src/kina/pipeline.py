@@ -72,6 +72,7 @@ def lower(function: Function) -> KernelProgram:
 
 def compile_function(function: Function) -> Executable:
     """Machine code for this machine and for all sizes."""
-    from kina.native import Machine, compile
+    from kina.native import compile
+    from kina.native.machine import Machine
 
     return compile(lower(function), Machine.host())

@@ -32,9 +32,9 @@ def core(name: str) -> str:
 
 
 def kernels(name: str) -> str:
-    from kina.pipeline import kernels_of
+    from kina.pipeline import lower
 
-    return "\n\n".join(str(kernels_of(f)) for f in checked(name).elaboration.program.functions.values()) + "\n"
+    return "\n\n".join(str(lower(f)) for f in checked(name).elaboration.program.functions.values()) + "\n"
 
 
 def compare(name: str, kind: str, text: str, update: bool) -> None:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Literal
 
 from kina import pipeline
 from kina.diagnostics import Diagnostic, KinaError, Severity
+from kina.host.files import read_source
 from kina.host.module import Compile, Module, make_module
 from kina.host.reference import Reference
 from kina.source import Source
 
 Backend = Literal["native", "reference"]
-
-
-class UnreadableFile(KinaError):
-    """A file that is missing, may not be read, or is not UTF-8 text."""
 
 
 def load(path: str | os.PathLike[str], *, strict: bool = False, backend: Backend = "native") -> Module:
@@ -35,19 +31,6 @@ def compile(text: str, *, name: str = "<text>", strict: bool = False, backend: B
 def check(path: str | os.PathLike[str], *, strict: bool = False) -> list[Diagnostic]:
     """All findings about a file, in order of place. Raises KinaError only if it cannot be read."""
     return list(pipeline.check(read_source(path), strict=strict).diagnostics)
-
-
-def read_source(path: str | os.PathLike[str]) -> Source:
-    """A file's text. Raises UnreadableFile."""
-    shown = os.fspath(path)
-    try:
-        return Source(shown, Path(path).read_bytes().decode("utf-8").removeprefix("\ufeff"))
-    except OSError as fault:
-        raise UnreadableFile(f"cannot read {shown}: {fault.strerror or fault}") from None
-    except UnicodeDecodeError as fault:
-        raise UnreadableFile(f"cannot read {shown}: not UTF-8 text (byte {fault.start})") from None
-    except ValueError as fault:
-        raise UnreadableFile(f"cannot read {shown!r}: {fault}") from None
 
 
 def _module(source: Source, strict: bool, backend: Backend) -> Module:

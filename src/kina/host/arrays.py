@@ -56,9 +56,9 @@ def result_kind(values: Sequence[object]) -> Kind:
 
 
 def to_numpy(head: Head, number: int, value: object) -> Array:
-    """The argument as a C-contiguous, aligned array in native byte order of the parameter's dtype and rank.
+    """The argument as an array of the parameter's dtype and rank; executables take any strides, so no layout is copied.
 
-    Raises KinaError, worded for the caller, for anything else.
+    Raises KinaError, worded for the caller, for anything that is none.
     """
     wanted = head.inputs[number]
     if is_number(value):
@@ -73,7 +73,7 @@ def to_numpy(head: Head, number: int, value: object) -> Array:
         if array.ndim == 0:
             raise errors.scalar_for_tensor(head, number, array[()])
         raise errors.wrong_rank(head, number, array.shape)
-    return array if array.flags.c_contiguous and array.flags.aligned else np.array(array, order="C")
+    return array
 
 
 def _from_library(head: Head, number: int, value: object) -> Array:
@@ -85,7 +85,7 @@ def _from_library(head: Head, number: int, value: object) -> Array:
         raise errors.not_an_array(head, name, wanted, refused.what, refused.advice) from None
     except Exception as fault:
         # Other libraries refuse in their own ways; the caller sees what they said.
-        what = f"is a {_type_name(value)} that could not be read as an array"
+        what = f"has the type {type(value).__name__}, which could not be read as an array"
         raise errors.not_an_array(head, name, wanted, what, f"{type(fault).__name__}: {fault}") from fault
 
 
@@ -132,14 +132,14 @@ def _read_numpy(value: Any) -> Array:
         array: Array = np.asarray(value)
         return array
     if value is None or isinstance(value, str | complex | dict | set):
-        raise _Refused(f"is a {_type_name(value)}", "pass a NumPy, PyTorch or JAX array, a number or a list of numbers")
+        raise _Refused(_no_array(value), "pass a NumPy, PyTorch or JAX array, a number or a list of numbers")
     if hasattr(value, "__dlpack__"):
         return np.from_dlpack(value)
-    if hasattr(value, "__array__") or hasattr(value, "__array_interface__") or _has_buffer(value):
+    if hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
         return np.asarray(value)
-    raise _Refused(
-        f"is a {_type_name(value)}, not an array", "pass anything with DLPack or the buffer protocol, or numbers"
-    )
+    if _has_buffer(value):
+        return np.asarray(memoryview(value))
+    raise _Refused(_no_array(value), "pass anything with DLPack or the buffer protocol, or numbers")
 
 
 def _has_buffer(value: object) -> bool:
@@ -153,11 +153,9 @@ def _has_buffer(value: object) -> bool:
 def _read_torch(value: Any) -> Array:
     torch = import_module("torch")
     if not isinstance(value, torch.Tensor):
-        raise _Refused(f"is a {_type_name(value)}, not a tensor", "pass a torch.Tensor")
+        raise _Refused(_no_array(value), "pass a torch.Tensor")
     if value.requires_grad:
-        raise _Refused(
-            "requires grad, and what Kina computes would not be recorded", "detach it first: x.detach()"
-        )
+        raise _Refused("requires grad, and what Kina computes would not be recorded", "detach it first: x.detach()")
     if value.device.type != "cpu":
         raise _Refused(f"lies on {value.device}, and native code runs on the CPU", "bring it there: x.cpu()")
     if value.layout is not torch.strided:
@@ -177,7 +175,7 @@ def _read_jax(value: Any) -> Array:
             "is being traced by JAX, and Kina needs its numbers", "call outside jax.jit, or through jax.pure_callback"
         )
     if not isinstance(value, jax.Array):
-        raise _Refused(f"is a {_type_name(value)}, not an array", "pass a jax.Array")
+        raise _Refused(_no_array(value), "pass a jax.Array")
     if any(device.platform != "cpu" for device in value.devices()):
         places = ", ".join(sorted(map(str, value.devices())))
         raise _Refused(f"lies on {places}, and native code runs on the CPU", "bring it there: jax.device_get(x)")
@@ -189,8 +187,8 @@ _READERS: dict[Kind, Callable[[Any], Array]] = {
 }  # fmt: skip
 
 
-def _type_name(value: object) -> str:
-    return type(value).__name__
+def _no_array(value: object) -> str:
+    return f"has the type {type(value).__name__}, which is no array"
 
 
 # ---------------------------------------------------------------- giving back
@@ -217,8 +215,10 @@ def _give_torch(array: Array) -> Any:
 def _give_jax(array: Array) -> Any:
     import jax
 
+    if array.dtype == DType.BF16.numpy:  # NumPy does not export it through DLPack
+        return jax.numpy.asarray(array)
+    if array.itemsize < 8:
+        return jax.dlpack.from_dlpack(array)
     # JAX without 64-bit types would cut the values down to 32 bits and say nothing.
     with jax.enable_x64(True):
-        if array.dtype == DType.BF16.numpy:  # NumPy does not export it through DLPack
-            return jax.numpy.asarray(array)
         return jax.dlpack.from_dlpack(array)

@@ -25,7 +25,10 @@ class Executable(Protocol):
     """A function that can be run."""
 
     def run(self, sizes: Mapping[str, int], inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """Fresh row-major arrays, one a tensor of the result. Raises KinaError where a run-time check fails."""
+        """Fresh row-major arrays, one a tensor of the result. Raises KinaError where a run-time check fails.
+
+        Inputs have the dtypes and shapes of the function at these sizes, and any strides and alignment.
+        """
 
 
 class Boundary:
@@ -37,7 +40,7 @@ class Boundary:
 
     def __init__(self, function: Function) -> None:
         self.function = function
-        self.head = _head(function)
+        self.head = head_of(function)
         self._layouts: dict[tuple[int | str, ...], Match] = {}
         self._plans: dict[frozenset[str], Plan] = {}
         self._single = isinstance(function.result, Value)
@@ -103,7 +106,8 @@ class Boundary:
                 self._layouts[layout] = match
 
 
-def _head(function: Function) -> Head:
+def head_of(function: Function) -> Head:
+    """What messages say of a function."""
     parameters = tuple((p.name, tree_type(p.value)) for p in function.parameters)
     names = [name for parameter, type_ in parameters for name in _names(parameter, type_)]
     return Head(

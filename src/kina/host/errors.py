@@ -33,14 +33,18 @@ class Head:
         return f"{self.function}({', '.join(name for name, _ in self.parameters)})"
 
 
-def _error(head: Head, message: str, *lines: str) -> KinaError:
-    return KinaError("\n  ".join([f"{head.function}: {message}", *lines]))
+class CallError(KinaError):
+    """A call whose arguments do not fit the function."""
+
+
+def _error(head: Head, message: str, *lines: str) -> CallError:
+    return CallError("\n  ".join([f"{head.function}: {message}", *lines]))
 
 
 # ---------------------------------------------------------------- which arguments
 
 
-def missing_arguments(head: Head, names: Sequence[str]) -> KinaError:
+def missing_arguments(head: Head, names: Sequence[str]) -> CallError:
     types = dict(head.parameters)
     return _error(
         head,
@@ -50,7 +54,7 @@ def missing_arguments(head: Head, names: Sequence[str]) -> KinaError:
     )
 
 
-def too_many_arguments(head: Head, count: int) -> KinaError:
+def too_many_arguments(head: Head, count: int) -> CallError:
     wanted = len(head.parameters)
     return _error(
         head,
@@ -59,7 +63,7 @@ def too_many_arguments(head: Head, count: int) -> KinaError:
     )
 
 
-def unknown_argument(head: Head, name: str) -> KinaError:
+def unknown_argument(head: Head, name: str) -> CallError:
     names = [p for p, _ in head.parameters]
     close = nearest(name, [*names, *head.dimensions])
     sizes = [d for d in head.dimensions if d not in names]
@@ -72,52 +76,52 @@ def unknown_argument(head: Head, name: str) -> KinaError:
     )
 
 
-def argument_twice(head: Head, name: str) -> KinaError:
+def argument_twice(head: Head, name: str) -> CallError:
     return _error(head, f"argument {name} is given twice, by position and by name")
 
 
 # ---------------------------------------------------------------- what an argument is
 
 
-def not_an_array(head: Head, name: str, tensor: Tensor, what: str, advice: str) -> KinaError:
+def not_an_array(head: Head, name: str, tensor: Tensor, what: str, advice: str) -> CallError:
     """`what` completes "argument x"."""
     return _error(head, f"argument {name} {what}", f"expected {tensor}", advice)
 
 
-def not_a_tuple(head: Head, name: str, wanted: Type, got: str) -> KinaError:
+def not_a_tuple(head: Head, name: str, wanted: Type, got: str) -> CallError:
     return _error(head, f"argument {name} has to be a tuple", f"expected {wanted}", f"got {got}")
 
 
-def wrong_dtype(head: Head, number: int, got: str, advice: str) -> KinaError:
+def wrong_dtype(head: Head, number: int, got: str, advice: str) -> CallError:
     name, tensor = head.input_names[number], head.inputs[number]
     return _error(
         head, f"argument {name} has the wrong dtype", f"expected {tensor.dtype}, in {tensor}", f"got {got}", advice
     )
 
 
-def inexact(head: Head, number: int, value: object) -> KinaError:
+def inexact(head: Head, number: int, value: object) -> CallError:
     """A Python number that the parameter's dtype does not hold."""
     name, dtype = head.input_names[number], head.inputs[number].dtype
-    return _error(head, f"argument {name}: {value!r} is not {_a(dtype)} value exactly", *_range(dtype))
+    return _error(head, f"argument {name}: {value!r} is not {_a(str(dtype))} value exactly", *_range(dtype))
 
 
-def out_of_range(head: Head, number: int, value: object) -> KinaError:
+def out_of_range(head: Head, number: int, value: object) -> CallError:
     name, dtype = head.input_names[number], head.inputs[number].dtype
     return _error(head, f"argument {name}: {value!r} is outside the range of {dtype}", *_range(dtype))
 
 
-def wrong_number_kind(head: Head, number: int, value: object) -> KinaError:
+def wrong_number_kind(head: Head, number: int, value: object) -> CallError:
     """A bool where a number is wanted, a number where a Bool is."""
     name, dtype = head.input_names[number], head.inputs[number].dtype
-    return _error(head, f"argument {name}: {value!r} is a {type(value).__name__}, where {dtype} is expected")
+    return _error(head, f"argument {name}: {value!r} is {_a(type(value).__name__)}, where {dtype} is expected")
 
 
-def ragged(head: Head, number: int) -> KinaError:
+def ragged(head: Head, number: int) -> CallError:
     name, tensor = head.input_names[number], head.inputs[number]
     return _error(head, f"argument {name} is a list whose rows differ in length", f"expected {tensor}")
 
 
-def scalar_for_tensor(head: Head, number: int, value: object) -> KinaError:
+def scalar_for_tensor(head: Head, number: int, value: object) -> CallError:
     name, tensor = head.input_names[number], head.inputs[number]
     return _error(
         head,
@@ -127,8 +131,9 @@ def scalar_for_tensor(head: Head, number: int, value: object) -> KinaError:
     )
 
 
-def _a(dtype: DType) -> str:
-    return f"an {dtype}" if str(dtype)[0] in "IF" else f"a {dtype}"
+def _a(noun: str) -> str:
+    # Read aloud, I64 and F32 begin with a vowel.
+    return f"an {noun}" if noun[0] in "IFaeio" else f"a {noun}"
 
 
 def _range(dtype: DType) -> list[str]:
@@ -147,7 +152,7 @@ def integer_limits(dtype: DType) -> tuple[int, int]:
 # ---------------------------------------------------------------- shapes and sizes
 
 
-def wrong_rank(head: Head, number: int, shape: tuple[int, ...]) -> KinaError:
+def wrong_rank(head: Head, number: int, shape: tuple[int, ...]) -> CallError:
     name, tensor = head.input_names[number], head.inputs[number]
     return _error(
         head,
@@ -160,7 +165,7 @@ def wrong_rank(head: Head, number: int, shape: tuple[int, ...]) -> KinaError:
 def wrong_shape(
     head: Head, number: int, shape: tuple[int, ...], axis: int, sizes: Mapping[str, int],
     origins: Mapping[str, str], reason: str = "",
-) -> KinaError:  # fmt: skip
+) -> CallError:  # fmt: skip
     """An axis does not fit. Shows the symbols, what they came to so far, and where each was bound."""
     name, tensor = head.input_names[number], head.inputs[number]
     known = [_value_text(d, sizes) for d in tensor.shape]
@@ -177,25 +182,26 @@ def wrong_shape(
     )
 
 
-def undetermined_sizes(head: Head, names: Sequence[str]) -> KinaError:
+def undetermined_sizes(head: Head, names: Sequence[str], enough: Sequence[str]) -> CallError:
+    """The shapes leave `names` open; giving those of `enough` settles all."""
     parameters = {p for p, _ in head.parameters}
-    hidden = [n for n in names if n in parameters]
-    given = ", ".join(f"{n}=..." for n in names if n not in parameters)
+    hidden = [n for n in enough if n in parameters]
+    given = ", ".join(f"{n}=..." for n in enough if n not in parameters)
     return _error(
         head,
         f"the arguments do not determine {', '.join(names)}",
-        *([f"give {'it' if len(names) == 1 else 'them'} by name: {given}"] if given else []),
+        *([f"give by name: {head.function}(..., {given})"] if given else []),
         *(f"{n} is also a parameter, and a name at a call means the parameter: rename one" for n in hidden),
     )
 
 
-def wrong_size(head: Head, name: str, value: object) -> KinaError:
+def wrong_size(head: Head, name: str, value: object) -> CallError:
     return _error(head, f"the size {name} has to be an int >= 0, got {value!r}")
 
 
 def requires_fails(
     head: Head, claim: Proposition, sizes: Mapping[str, int], origins: Mapping[str, str], undefined: str = ""
-) -> KinaError:
+) -> CallError:
     """A `requires` is false at these sizes; `undefined` says what it divides by zero, if that is why."""
     numbers = _substituted(claim, sizes)
     return _error(

@@ -80,16 +80,13 @@ class _Writer:
         dtype = self.scope[f"t_{x}"] = value.type.dtype.numpy
         usual = f"type({x}) is ndarray and {x}.dtype is t_{x}"
         if value.type.rank == 0:
-            usual += f" and {x}.ndim == 0 and {x}.flags.aligned"
+            usual += f" and {x}.ndim == 0"
         if value.type.rank == 0 and value.type.dtype.is_float:
             self.scope[f"m_{x}"] = _largest(dtype)
             self._line(f"if type({x}) is float and -m_{x} <= {x} <= m_{x}: {x} = array({x}, t_{x})")
             self._line(f"elif not ({usual}): return None")
         else:
             self._line(f"if not ({usual}): return None")
-        if value.type.rank:
-            self._line(f"flags = {x}.flags")
-            self._line(f"if not (flags.c_contiguous and flags.aligned): {x} = array({x}, order='C')")
 
     def _steps(self, names: Mapping[str, str]) -> None:
         for number, value in enumerate(self.function.inputs):

@@ -22,24 +22,34 @@ Stage = Literal["core", "kernels", "llvm"]
 class Function:
     """A function of a Kina module: call it with arrays.
 
-    NumPy, PyTorch and JAX arrays, numbers and lists of numbers; sizes are read off the shapes. The result is one
-    array or a tuple, in the caller's kind. It is compiled at the first call, once for all sizes, and may be called
-    from several threads. A call that does not fit raises KinaError.
+    Arguments are NumPy, PyTorch and JAX arrays, anything else with DLPack or the buffer protocol, numbers, and lists
+    of numbers; tuples for tuple parameters. Arrays are never converted to another dtype, and not copied
+    whatever their strides. Sizes are read off the shapes; one that they leave open is given by name: `f(x, H=2)`.
+
+    The result is an array, or a tuple of them, and a scalar is an array without axes. It is of the kind of the first
+    argument that is an array with axes (else of the first array, else NumPy's), fresh and row-major.
+
+    A function is compiled at the first call, once for all sizes, and may be called from several threads. A call that
+    does not fit raises KinaError.
     """
 
     def __init__(self, core: ir.Function, signature: Signature, compile: Compile = pipeline.compile_function) -> None:
-        self.signature = str(signature)
-        """The type, as the author wrote it."""
         self.compilations = 0
         """How often it was compiled: 0 before the first call, 1 ever after."""
         self.__name__ = self.__qualname__ = core.name
         self.__doc__ = core.documentation or None
         self._core = core
+        self._signature = signature
         self._compile = compile
         self._boundary = Boundary(core)
         self._executable: Executable | None = None
         self._run: Run = self._first_run
         self._lock = Lock()
+
+    @property
+    def signature(self) -> str:
+        """The type, as the author wrote it."""
+        return str(self._signature)
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         """The result for these arguments; `name=` gives a parameter, or a size that the shapes leave open."""
@@ -97,13 +107,14 @@ class Module:
         self._functions = {f.__name__: f for f in functions}
 
     def __getattr__(self, name: str) -> Function:
-        functions = self.__dict__.get("_functions", {})
+        # Through the dictionary: while a module is copied, it has no attributes yet.
+        functions: dict[str, Function] = self.__dict__.get("_functions", {})
         if name in functions:
-            found: Function = functions[name]
-            return found
+            return functions[name]
         close = nearest(name, functions)
         meant = f"; did you mean {close}?" if close else ""
-        raise AttributeError(f"{self.__file__} has no function {name}{meant}", name=name, obj=self)
+        where = self.__dict__.get("__file__", "the module")
+        raise AttributeError(f"{where} has no function {name}{meant}", name=name, obj=self)
 
     def __dir__(self) -> list[str]:
         return sorted(self._functions)
@@ -112,7 +123,7 @@ class Module:
         return f"<kina module {self.__file__}: {', '.join(self._functions) or 'no functions'}>"
 
 
-def make_module(checked: pipeline.Checked, compile: Compile) -> Module:
+def make_module(checked: pipeline.Checked, compile: Compile = pipeline.compile_function) -> Module:
     """A checked module without errors as a Python object."""
     signatures = checked.elaboration.signatures
     functions = checked.elaboration.program.functions

@@ -137,7 +137,7 @@ def follow(
     for step in plan.steps:
         _take(head, step, shapes, sizes)
     if plan.missing:
-        raise errors.undetermined_sizes(head, plan.missing)
+        raise errors.undetermined_sizes(head, plan.missing, _enough(head, given))
     for claim in requires:
         try:
             if not holds(claim, sizes.values):
@@ -145,6 +145,14 @@ def follow(
         except UndefinedSize as fault:
             raise errors.requires_fails(head, claim, sizes.values, sizes.origins, str(fault)) from None
     return sizes.values
+
+
+def _enough(head: errors.Head, given: Collection[str]) -> tuple[str, ...]:
+    """Sizes that, given too, leave none open: the first choice of several."""
+    names: list[str] = []
+    while missing := make_plan(head.dimensions, head.inputs, {*given, *names}).missing:
+        names.append(missing[0])
+    return tuple(names)
 
 
 def _take(head: errors.Head, step: Step, shapes: Sequence[tuple[int, ...]], sizes: Sizes) -> None:
@@ -166,12 +174,12 @@ def _take(head: errors.Head, step: Step, shapes: Sequence[tuple[int, ...]], size
                 return
             case Solve(name, coefficient, rest):
                 factor, product = coefficient.evaluate(sizes.values), size - rest.evaluate(sizes.values)
-                if factor == 0:
-                    raise mismatch() if product else errors.undetermined_sizes(head, (name,))
-                value, remainder = divmod(product, factor)
+                if factor == product == 0:
+                    raise errors.undetermined_sizes(head, (name,), (name,))
+                value, remainder = divmod(product, factor) if factor else (0, product)
                 if remainder or value < 0:
                     raise mismatch(f"no {name} makes {head.inputs[place.input].shape[place.axis]} equal {size}")
     except UndefinedSize as fault:
-        raise mismatch(str(fault)) from None
+        raise mismatch(f"{fault} is undefined") from None
     sizes.values[name] = value
     sizes.origins[name] = f"from {head.place_text(place.input, place.axis)}"

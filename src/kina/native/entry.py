@@ -42,6 +42,10 @@ class Layout:
     arena: int
     threads: int
 
+    @property
+    def words(self) -> int:
+        return self.threads + 1
+
 
 def layout_of(program: KernelProgram) -> Layout:
     """The argument block of a program: its order is that of the parameters."""

@@ -76,6 +76,8 @@ class Executable:
         arena = POOL.take(arena_bytes) if arena_bytes else None
         words.append(arena.ctypes.data if arena is not None else 0)
         words.append(team)
+        if len(words) != self._layout.words:
+            raise AssertionError("internal fault in Kina: the inputs are not of the program's ranks")
         block = (ctypes.c_int64 * len(words))(*words)
         self._call(ctypes.addressof(block))
         if arena is not None:
@@ -87,7 +89,7 @@ def _aligned(x: Array) -> Array:
     """The array, or a copy where its elements do not lie at whole steps of their size."""
     itemsize = x.itemsize
     if any(s % itemsize for s in x.strides) or x.__array_interface__["data"][0] % itemsize:
-        return np.ascontiguousarray(x)
+        return x.copy(order="C")
     return x
 
 

@@ -56,9 +56,10 @@ class DType(Enum):
     def of_numpy(cls, dtype: npt.DTypeLike) -> DType | None:
         """The Kina type that a NumPy type is, or None where there is none."""
         dtype = np.dtype(dtype)
-        if dtype.name == "bfloat16" and dtype == _bfloat16():
+        found = _FROM_NUMPY.get(dtype)
+        if found is None and dtype.name == "bfloat16" and dtype == _bfloat16():
             return cls.BF16
-        return _FROM_NUMPY.get(dtype)
+        return found
 
 
 @cache

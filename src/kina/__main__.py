@@ -1,0 +1,6 @@
+"""`python -m kina`."""
+
+from kina.cli import main
+
+if __name__ == "__main__":
+    main()
