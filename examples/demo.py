@@ -64,7 +64,7 @@ class Block:
     def of(file: GGUFFile, number: int) -> Block:
         name = f"blk.{number}.ffn_"
         # Every step runs along the rows of the weights: they are laid out so once, for Kina and NumPy alike.
-        gate, up, down = (np.ascontiguousarray(file.linear(f"{name}{which}.weight")) for which in ("gate", "up", "down"))
+        gate, up, down = (np.ascontiguousarray(file.linear(f"{name}{w}.weight")) for w in ("gate", "up", "down"))
         return Block(file.dequantise(name + "norm.weight"), gate, up, down, file.rms_epsilon)
 
     def numpy(self, x: Array) -> Array:
