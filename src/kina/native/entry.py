@@ -8,11 +8,11 @@ kernels that depend on each other.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-
-from llvmlite import ir
+from pathlib import Path
 
 from kina.core.ir import Value
 from kina.dims.dim import Dim, product
@@ -20,10 +20,11 @@ from kina.kernels.expressions import walk
 from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, LoopKernel
 from kina.native.code import Code
 from kina.native.contraction import ContractionEmitter, gemm_dtype
-from kina.native.gemm import emit_gemm, scratch_bytes
+from kina.native.gemm_library import gemm_declaration
 from kina.native.loops import Buffer, LoopEmitter, stretches_of
 from kina.native.machine import Machine
 from kina.native.mathematics import DECLARED_LIBRARY
+from kina.native.tiling import scratch_bytes
 from kina.ops.scalar import Reduce
 
 ENTRY = "kina_entry"
@@ -68,13 +69,30 @@ def layout_of(program: KernelProgram) -> Layout:
 
 def thread_scratch(program: KernelProgram, machine: Machine) -> int:
     """Bytes that each thread needs beside the temporaries."""
-    dtypes = {gemm_dtype(k.output.type.dtype) for k in program.kernels if isinstance(k, GemmKernel)}
-    return max((scratch_bytes(machine, dtype, 1) for dtype in dtypes), default=0)
+    return max((scratch_bytes(machine, dtype, 1) for dtype in gemm_dtypes(program)), default=0)
 
 
 def temporary_bytes(value: Value) -> Dim:
     """The place of a temporary in the arena, before rounding up to the alignment."""
     return product(list(value.type.shape)) * value.type.dtype.itemsize
+
+
+def program_key(program: KernelProgram, machine: Machine) -> str:
+    """A text that differs for programs with different machine code, shorter to make than their IR.
+
+    Names of values are unique in a program, so the kernels' own form says all.
+    """
+    what = (program.function.dimensions, program.inputs, program.outputs, program.kernels)
+    return f"{_emitters()} {_HEADER} {replace(machine, cores=1)} {what!r}"
+
+
+@cache
+def _emitters() -> str:
+    """A hash of the code that makes machine code of kernels: a cached object is good as long as it is the same."""
+    digest = hashlib.sha256()
+    for name in ("code", "contraction", "entry", "gemm", "loops", "mathematics", "primitives", "tiling"):
+        digest.update((Path(__file__).parent / f"{name}.py").read_bytes())
+    return digest.hexdigest()
 
 
 def module_of(program: KernelProgram, machine: Machine) -> str:
@@ -84,25 +102,13 @@ def module_of(program: KernelProgram, machine: Machine) -> str:
     functions.append(_body(program, layout))
     functions.append(_entry(program, layout))
     declarations = [*DECLARED_LIBRARY, "declare void @kina_run(ptr, ptr, i64)", "declare void @kina_barrier(i64)"]
-    return "\n\n".join(["\n".join(declarations), *functions, *_gemms(program, machine)]) + "\n"
+    declarations += [gemm_declaration(dtype) for dtype in gemm_dtypes(program)]
+    return "\n\n".join(["\n".join(declarations), *functions]) + "\n"
 
 
-def _gemms(program: KernelProgram, machine: Machine) -> list[str]:
-    """The gemm of each dtype that the program multiplies."""
-    dtypes = {gemm_dtype(k.output.type.dtype) for k in program.kernels if isinstance(k, GemmKernel)}
-    texts = []
-    for dtype in sorted(dtypes):
-        texts.append(gemm_text(machine, dtype))
-    return texts
-
-
-@cache
-def gemm_text(machine: Machine, dtype: str) -> str:
-    """The gemm of one dtype and all that it calls, as IR to stand beside other functions."""
-    module = ir.Module()
-    emit_gemm(module, machine, dtype).linkage = "internal"
-    lines = str(module).split("\n")
-    return "\n".join(line for line in lines if not line.startswith((";", "target ")))
+def gemm_dtypes(program: KernelProgram) -> list[str]:
+    """The dtypes that the program multiplies matrices of, as `gemm` knows them."""
+    return sorted({gemm_dtype(k.output.type.dtype) for k in program.kernels if isinstance(k, GemmKernel)})
 
 
 # ---------------------------------------------------------------- kernels

@@ -10,7 +10,8 @@ from kina.dims.proposition import holds
 from kina.kernels.ir import KernelProgram
 from kina.native.calling import Array, Run, compile_run
 from kina.native.engine import load
-from kina.native.entry import ENTRY, module_of, thread_scratch
+from kina.native.entry import ENTRY, gemm_dtypes, module_of, program_key, thread_scratch
+from kina.native.gemm_library import gemm_symbols
 from kina.native.machine import Machine
 from kina.native.pool import POOL, Pool
 from kina.native.runtime import runtime_symbols
@@ -33,7 +34,9 @@ class Executable:
     ) -> None:
         self.program = program
         self.machine = machine
-        self._code = load(self.llvm_ir, machine, [ENTRY], level=1, symbols=runtime_symbols())
+        symbols = {**runtime_symbols(), **gemm_symbols(machine, gemm_dtypes(program))}
+        key = program_key(program, machine)
+        self._code = load(lambda: self.llvm_ir, machine, [ENTRY], level=1, key=key, symbols=symbols)
         scratch = thread_scratch(program, machine)
         run = compile_run(program, self._code, pool, scratch, worth_a_thread)
         self.run = _checking(program, run) if program.checks else run
