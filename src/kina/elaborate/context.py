@@ -111,6 +111,11 @@ class Context:
         self.failed = True
         return self.module.report(diagnostic)
 
+    def unreadable(self) -> Reported:
+        """For what did not parse, a hole with an empty name: the parser has reported it."""
+        self.failed = True
+        return Reported()
+
     def assume(self, *facts: Proposition) -> None:
         self.facts = self.facts.assume(*facts)
 

@@ -49,6 +49,8 @@ class DimensionReader:
                 return self._binary(e, operator, self.dim(left), self.dim(right))
             case ast.Apply(function=ast.Name(text="cdiv" | "min" | "max" as name), arguments=arguments):
                 return self._call(e, name, arguments)
+            case ast.Hole(name=""):
+                raise self.context.unreadable()
             case ast.Hole():
                 raise self.context.report(errors.not_a_dimension(e.span, "a dimension cannot be a hole"))
             case _:

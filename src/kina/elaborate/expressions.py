@@ -93,6 +93,8 @@ def _literal(context: Context, e: ast.Expr, expected: Type | None, name: str | N
 
 
 def _hole(context: Context, e: ast.Hole, expected: Type | None, name: str | None) -> Tree:
+    if e.name == "":
+        raise context.unreadable()
     scope = [(n, tree_type(v)) for n, v in context.values.items() if not isinstance(v, Poison)]
     raise context.report(form_errors.hole(e.span, e.name, expected, scope))
 

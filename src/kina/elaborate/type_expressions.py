@@ -35,6 +35,8 @@ def read_type(context: Context, e: ast.Expr) -> Type:
             raise context.report(errors.unsupported(e.span, "function types"))
         case ast.Exists():
             raise context.report(errors.unsupported(e.span, "existential types"))
+        case ast.Hole(name=""):
+            raise context.unreadable()
         case ast.Bracket(target=ast.Name(text="Idx")):
             raise context.report(errors.unsupported(e.span, "the index dtype `Idx[V]`"))
         case ast.Bracket(target=ast.Name(text="List")) | ast.Name(text="List"):

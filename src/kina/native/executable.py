@@ -147,4 +147,3 @@ def _python(d: Dim, names: Mapping[str, str]) -> str:
 
     terms = ["*".join([str(c), *map(atom_text, monomial)]) for monomial, c in d.terms]
     return " + ".join(terms) or "0"
-
