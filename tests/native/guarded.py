@@ -19,7 +19,8 @@ from random_programs import LAYOUTS, Builder, draw_array, draw_sizes, lay_out
 from kina import native
 from kina.core.interpreter import run
 from kina.kernels import fuse
-from kina.native import executable
+from kina.native import calling
+from kina.native.pool import Pool
 from kina.native.runtime import set_threads
 from kina.types import DType
 
@@ -42,23 +43,21 @@ def guarded(shape: tuple[int, ...], dtype: Any, *, at_start: bool = False) -> np
     return flat.view(dtype).reshape(shape)
 
 
-def guard_everything_allocated() -> None:
-    """Results and arenas come from guarded memory too."""
-    executable.result_array = lambda shape, dtype: guarded(shape, dtype.numpy)  # type: ignore[attr-defined]
+class GuardedPool(Pool):
+    """Results and arenas on guarded memory."""
 
-    class Pool:
-        def take(self, size: int) -> np.ndarray:
-            return guarded((-(-size // 64) * 64,), np.uint8)
+    def take(self, size: int) -> np.ndarray:
+        return guarded((-(-size // 64) * 64,), np.uint8)
 
-        def give(self, block: np.ndarray) -> None:
-            pass
+    def give(self, block: np.ndarray) -> None:
+        pass
 
-    executable.POOL = Pool()  # type: ignore[assignment]
-    executable._WORTH_A_THREAD = 0
+    def result(self, shape: tuple[int, ...], dtype: Any, size: int) -> np.ndarray:
+        return guarded(shape, dtype)
 
 
 def main(first: int, last: int) -> None:
-    guard_everything_allocated()
+    calling.SMALL = 0  # results of every size come from the pool
     set_threads(2)
     machine = native.Machine.host()
     for seed in range(first, last):
@@ -69,7 +68,7 @@ def main(first: int, last: int) -> None:
             return generator.choice(list(options))
 
         function = Builder(choose, bool(seed % 2)).build(1 + seed % 9)
-        program = native.compile(fuse(function), machine)
+        program = native.Executable(fuse(function), machine, pool=GuardedPool(), worth_a_thread=0)
         rng = np.random.default_rng(seed)
         for at_start in (False, True):
             sizes = draw_sizes(choose, function)

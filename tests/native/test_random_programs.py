@@ -19,7 +19,6 @@ from kina.core.ir import Function, Parameter
 from kina.core.printer import print_program
 from kina.dims.dim import variable
 from kina.kernels import fuse
-from kina.native import executable as executable_module
 from kina.native.runtime import set_threads
 from kina.ops.shape import Concat
 from kina.passes.simplify import simplify
@@ -35,8 +34,7 @@ LARGEST = 1e4
 
 
 @pytest.fixture(autouse=True)
-def every_kernel_on_all_threads(monkeypatch):
-    monkeypatch.setattr(executable_module, "_WORTH_A_THREAD", 0)
+def no_cache_on_disk(monkeypatch):
     monkeypatch.setenv("KINA_CACHE", "0")
     yield
     set_threads(None)
@@ -60,7 +58,7 @@ def compare(function: Function, sizes: dict[str, int], inputs: list[np.ndarray],
 
 def try_program(choose: Choose[Any], exact: bool, steps: int, seed: int) -> None:
     function = Builder(choose, exact).build(steps)
-    executable = native.compile(fuse(simplify(function)), MACHINE)
+    executable = native.Executable(fuse(simplify(function)), MACHINE, worth_a_thread=0)
     rng = np.random.default_rng(seed)
     try:
         for _ in range(3):
@@ -82,7 +80,7 @@ def test_nested_pieces_cut_at_other_places_are_chosen_from_at_their_own_bounds()
     total = b.binary("add", left, right)
     function = Function("f", ("A", "B", "C"), (), tuple(Parameter(v.name, v) for v in b.inputs), total.type,
                         tuple(b.statements), total)  # fmt: skip
-    executable = native.compile(fuse(function), MACHINE)
+    executable = native.Executable(fuse(function), MACHINE, worth_a_thread=0)
     for size in (0, 1, 5):
         inputs = [np.arange(size) + 10 * n for n in range(3)]
         compare(function, {"A": size, "B": 0, "C": 0}, inputs, executable)

@@ -86,7 +86,9 @@ class _Fusion:
             if value in self.made and value not in outputs:
                 outputs.append(value)
             else:
-                outputs.append(Value(f"copy of {value.name}", value.type))
+                name = f"copy of {value.name}"
+                again = sum(other.name.startswith(name) for other in outputs)
+                outputs.append(Value(f"{name} ({again + 1})" if again else name, value.type))
                 self.copies[outputs[-1]] = value
         return tuple(outputs)
 
