@@ -121,7 +121,7 @@ def _plain(e: ast.Expr, equals: bool) -> str:
         case ast.NamedItem(name=name, value=value):
             return f"{name}={flat(value)}"
         case ast.AxisPattern(inputs=inputs, output=output):
-            return f"{', '.join(map(_axes, inputs))} -> {_axes(output)}".strip()
+            return " ".join(f"{', '.join(map(_axes, inputs))} -> {_axes(output)}".split())
         case ast.Bracket(target=target, items=items):
             return f"{flat(target, POSTFIX)}[{comma(items)}]"
         case ast.FieldAccess(target=target, name=name):
@@ -134,7 +134,7 @@ def _plain(e: ast.Expr, equals: bool) -> str:
             return " ".join([flat(function, ARGUMENT), *(flat(a, ARGUMENT) for a in arguments)])
         case ast.Unary(operator=operator, operand=operand):
             return _unary(operator, operand, equals)
-        case ast.Binary(operator=operator, left=left, right=right):
+        case ast.Binary():
             return _chain(e, equals)
         case ast.Arrow():
             return _arrow(e)
@@ -144,13 +144,13 @@ def _plain(e: ast.Expr, equals: bool) -> str:
 
 def _chain(e: ast.Binary, equals: bool) -> str:
     """A binary expression; a chain to the left is walked in a loop, since it may be long."""
-    parts = []
-    first: ast.Expr = e
-    while isinstance(first, ast.Binary) and (first is e or not needs_parentheses(first, wanted, equals)):
-        wanted, right = operand_levels(first)
-        parts.append(f" {first.operator} {flat(first.right, right, equals)}")
-        first = first.left
-    return flat(first, wanted, equals) + "".join(reversed(parts))
+    parts: list[str] = []
+    while True:
+        wanted, wanted_right = operand_levels(e)
+        parts.append(f" {e.operator} {flat(e.right, wanted_right, equals)}")
+        if not isinstance(e.left, ast.Binary) or needs_parentheses(e.left, wanted, equals):
+            return flat(e.left, wanted, equals) + "".join(reversed(parts))
+        e = e.left
 
 
 def _unary(operator: str, operand: ast.Expr, equals: bool) -> str:
