@@ -25,8 +25,8 @@ test: $(READY) ## Run the tests
 golden: $(READY) ## Update the golden files from what the compiler says today
 	$(PY) -m pytest -n 2 --update-golden $(ARGS)
 
-torch-test: .venv-torch/.ready ## Run the tests that need PyTorch, in .venv-torch
-	.venv-torch/bin/python -m pytest -m torch $(ARGS)
+torch-test: .venv-torch/.ready ## Run the tests that need PyTorch (and the host boundary's) in .venv-torch
+	.venv-torch/bin/python -m pytest -m "" tests/torch tests/host $(ARGS)
 
 bench: .venv-bench/.ready ## Measure Kina beside its peers and the machine's limits, in .venv-bench
 	@.venv-bench/bin/python benchmarks/run.py $(if $(QUICK),--quick) $(ARGS)

@@ -203,7 +203,7 @@ def test_a_function_that_returns_its_argument_returns_a_copy(m: Module) -> None:
 
 def test_jax_arrays_give_jax_arrays(m: Module) -> None:
     jax = pytest.importorskip("jax")
-    x, w = jax.numpy.ones((1, 2, 4)), jax.numpy.arange(4.0)
+    x, w = jax.numpy.ones((1, 2, 4), "float32"), jax.numpy.arange(4, dtype="float32")
     result = m.rmsnorm(x, w, 1e-6)
     assert isinstance(result, jax.Array)
     np.testing.assert_allclose(np.asarray(result), np.asarray(m.rmsnorm(np.asarray(x), np.asarray(w), 1e-6)))
@@ -224,7 +224,7 @@ def test_results_have_the_kind_of_the_first_array_with_axes(m: Module) -> None:
     x, w = f32(1, 1, 4), f32(4)
     assert isinstance(m.rmsnorm(x, jax.numpy.asarray(w), 1.0), np.ndarray)
     assert isinstance(m.rmsnorm(jax.numpy.asarray(x), w, np.float32(1)), jax.Array)
-    assert isinstance(m.rmsnorm([[[1.0]]], jax.numpy.ones(1), np.float32(1)), jax.Array)
+    assert isinstance(m.rmsnorm([[[1.0]]], jax.numpy.ones(1, "float32"), np.float32(1)), jax.Array)
     assert isinstance(m.rmsnorm([[[1.0]]], [1.0], 1.0), np.ndarray)
 
 

@@ -1,4 +1,4 @@
-"""What each operation means, against JAX; and its lowering to scalar expressions, element by element, against its meaning."""
+"""What each operation means, against JAX; and its lowering, element by element, against its meaning."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ JAX: dict[str, Callable[..., Any]] = {
     "add": jnp.add, "sub": jnp.subtract, "mul": jnp.multiply, "div": jnp.divide, "pow": jnp.power,
     "min": jnp.minimum, "max": jnp.maximum, "eq": jnp.equal, "ne": jnp.not_equal, "lt": jnp.less, "le": jnp.less_equal,
     "gt": jnp.greater, "ge": jnp.greater_equal, "logical_and": jnp.logical_and, "logical_or": jnp.logical_or,
-    "logical_not": jnp.logical_not, "neg": jnp.negative, "abs": jnp.abs, "sign": jnp.sign, "exp": jnp.exp, "log": jnp.log,
+    "logical_not": jnp.logical_not, "neg": jnp.negative, "abs": jnp.abs, "sign": jnp.sign, "exp": jnp.exp,
+    "log": jnp.log,
     "log1p": jnp.log1p, "expm1": jnp.expm1, "sqrt": jnp.sqrt, "rsqrt": jax.lax.rsqrt, "recip": lambda x: 1 / x,
     "sin": jnp.sin, "cos": jnp.cos, "tan": jnp.tan, "tanh": jnp.tanh, "erf": jax.lax.erf, "sigmoid": jax.nn.sigmoid,
     "relu": lambda x: jnp.maximum(x, 0), "silu": jax.nn.silu, "softplus": jax.nn.softplus, "floor": jnp.floor,
@@ -61,7 +62,8 @@ JAX: dict[str, Callable[..., Any]] = {
     "broadcast": lambda x, shape: jnp.broadcast_to(x, shape), "reshape": lambda x, shape: jnp.reshape(x, shape),
     "reinterpret": lambda x, shape: jnp.reshape(x, shape), "transpose": lambda x, order: jnp.transpose(x, order),
     "expand_dims": lambda x, axis: jnp.expand_dims(x, axis), "squeeze": lambda x, axis: jnp.squeeze(x, axis),
-    "repeat_interleave": lambda x, axis, n: jnp.repeat(x, n, axis), "concat": lambda *xs, axis: jnp.concatenate(xs, axis),
+    "repeat_interleave": lambda x, axis, n: jnp.repeat(x, n, axis),
+    "concat": lambda *xs, axis: jnp.concatenate(xs, axis),
     "flatten_pair": lambda x, axis: x.reshape(*x.shape[:axis], -1, *x.shape[axis + 2 :]),
     "cast": lambda x, to: jnp.asarray(x).astype(to.numpy),
 }  # fmt: skip
@@ -125,7 +127,8 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {
     "and": np.logical_and, "or": np.logical_or, "not": np.logical_not, "select": np.where, "is_nan": np.isnan,
 }  # fmt: skip
 COMBINE: dict[str, Callable[..., Any]] = {
-    "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or, "all": np.logical_and,
+    "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or,
+    "all": np.logical_and,
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from kina.cli.common import Misuse, read, show_findings
+from kina.diagnostics import Severity
 from kina.source import Source
 
 
@@ -67,8 +68,9 @@ def _formatted(source: Source) -> str | None:
     from kina.syntax.printer import format_module
 
     parsed = parse(source)
-    if parsed.diagnostics:
-        show_findings(parsed.diagnostics, sys.stderr)
+    errors = [d for d in parsed.diagnostics if d.severity is Severity.ERROR]
+    if errors:
+        show_findings(errors, sys.stderr)
         return None
     text: str = format_module(parsed.module, source)
     return text

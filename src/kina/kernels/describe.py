@@ -12,8 +12,8 @@ from kina.ops.scalar import Call, Cast, Element, Literal, Pieces, Reduce, Scalar
 from kina.types import Tensor
 
 _INFIX = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    "and": "&&", "or": "||",
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">",
+    "ge": ">=", "and": "&&", "or": "||",
 }  # fmt: skip
 
 
@@ -24,10 +24,11 @@ def describe(program: KernelProgram) -> str:
     for number, kernel in enumerate(program.kernels, 1):
         lines += ["", f"kernel {number}: {kernel.output.name} : {kernel.output.type}"]
         lines += [f"  {line}" for line in _nest(kernel)]
-        lines += [f"  reads {_traffic(kernel)} bytes, writes {_bytes(_written(kernel), kernel.output.type)}; {_work(kernel)} operations"]
+        written = _bytes(_written(kernel), kernel.output.type)
+        lines += [f"  reads {_traffic(kernel)} bytes, writes {written}; {_work(kernel)} operations"]
     if program.reasons:
         lines += ["", "stored between kernels:"]
-        lines += [f"  {value.name} ({_bytes(_volume(value), value.type)} bytes): {why}" for value, why in program.reasons]
+        lines += [f"  {v.name} ({_bytes(_volume(v), v.type)} bytes): {why}" for v, why in program.reasons]
     for check in program.checks:
         lines += ["", f"checked first: {check.proposition}"]
     return "\n".join(lines)
@@ -40,7 +41,8 @@ def _nest(kernel: Kernel) -> Iterator[str]:
     names = _loop_names(kernel)
     depth = 0
     for loop in kernel.rows:
-        yield "  " * depth + f"for {names[loop.variable]} < {loop.extent}:" + ("    // split over threads" if depth == 0 else "")
+        note = "    // split over threads" if depth == 0 else ""
+        yield "  " * depth + f"for {names[loop.variable]} < {loop.extent}:{note}"
         depth += 1
     body = kernel.body
     shared: dict[Scalar, str] = {}
@@ -65,7 +67,9 @@ def _gemm(kernel: GemmKernel) -> Iterator[str]:
     for loop in kernel.batch:
         yield "  " * depth + f"for {names[loop.variable]} < {loop.extent}:"
         depth += 1
-    left, right = (f"{o.value.name}[{', '.join(_index(i, names) for i in o.index)}]" for o in (kernel.left, kernel.right))
+    left, right = (
+        f"{o.value.name}[{', '.join(_index(i, names) for i in o.index)}]" for o in (kernel.left, kernel.right)
+    )
     place = ", ".join([*(names[loop.variable] for loop in kernel.batch), "m", "n"])
     yield "  " * depth + f"gemm m < {kernel.m}, n < {kernel.n}, k < {kernel.k}:    // packed register tiles"
     yield "  " * (depth + 1) + f"{kernel.output.name}[{place}] += {left} * {right}"
@@ -162,5 +166,3 @@ def _calls(e: Scalar) -> int:
         return 0
 
     return isinstance(e, Call) + sum(map(_calls, children(e)))
-
-

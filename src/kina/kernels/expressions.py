@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from kina.dims.atoms import FloorDiv, Modulo, Variable
-from kina.dims.dim import Dim, constant, floor_div, modulo, variable
+from kina.dims.dim import Dim, constant, floor_div, modulo, of_monomial, variable
 from kina.dims.division import divide
 from kina.dims.proposition import Comparison
 from kina.dims.prover import Facts, settle
@@ -63,11 +63,22 @@ def substitute(e: Scalar, replacement: Mapping[str, Dim]) -> Scalar:
             inner = {k: v for k, v in replacement.items() if k != name}
             return Reduce(kind, name, extent.substitute(replacement), substitute(body, inner))
         case Pieces(position, pieces):
-            return Pieces(
-                position.substitute(replacement),
-                tuple((bound.substitute(replacement), substitute(piece, replacement)) for bound, piece in pieces),
-            )
+            changed = tuple((b.substitute(replacement), substitute(piece, replacement)) for b, piece in pieces)
+            return _from_the_first(position.substitute(replacement), changed)
     return rebuild(e, lambda child: substitute(child, replacement))
+
+
+def _from_the_first(position: Dim, pieces: tuple[tuple[Dim, Scalar], ...]) -> Scalar:
+    """Pieces whose position has no sizes added: they are taken off the bounds, and pieces that end before 0 dropped."""
+    shift = _ZERO
+    for monomial, number in position.terms:
+        term = of_monomial(monomial) * number
+        if not any(name.startswith("%") for name in term.variables):
+            shift = shift + term
+    moved = [(bound - shift, piece) for bound, piece in pieces]
+    *others, last = moved
+    left = [(bound, piece) for bound, piece in others if any(number > 0 for _, number in bound.terms)]
+    return Pieces(position - shift, (*left, last)) if left else last[1]
 
 
 def free_variables(e: Scalar) -> frozenset[str]:
@@ -174,6 +185,7 @@ def _divided(a: Dim, b: Dim, facts: Facts) -> tuple[Dim, Dim]:
     """Quotient and remainder, without `div` and `mod` where the remainder is known to lie in `[0, b)`."""
     if b.value is None or b.value > 1:
         quotient, rest = divide(a, b)
-        if settle(Comparison(">=", rest, _ZERO), facts).status.proved and settle(Comparison("<", rest, b), facts).status.proved:
+        inside = (Comparison(">=", rest, _ZERO), Comparison("<", rest, b))
+        if all(settle(claim, facts).status.proved for claim in inside):
             return quotient, rest
     return floor_div(a, b), modulo(a, b)

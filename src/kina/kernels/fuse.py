@@ -86,7 +86,9 @@ class _Fusion:
             if value in self.made and value not in outputs:
                 outputs.append(value)
             else:
-                outputs.append(Value(f"copy of {value.name}", value.type))
+                name = f"copy of {value.name}"
+                again = sum(other.name.startswith(name) for other in outputs)
+                outputs.append(Value(f"{name} ({again + 1})" if again else name, value.type))
                 self.copies[outputs[-1]] = value
         return tuple(outputs)
 
@@ -122,7 +124,9 @@ class _Fusion:
             sizes[value] = 1 if value in self.stored else size
 
     def _costly(self, made: Apply) -> bool:
-        return any(isinstance(e, Reduce) or (isinstance(e, Call) and e.function in COSTLY) for e in walk(self._lowered(made)))
+        return any(
+            isinstance(e, Reduce) or (isinstance(e, Call) and e.function in COSTLY) for e in walk(self._lowered(made))
+        )
 
     def _lowered(self, made: Apply, index: Index | None = None) -> Scalar:
         """The element of a statement's result at `index` (or at its own loops) over its operands."""
@@ -168,23 +172,33 @@ class _Fusion:
         for node in walk(expression):
             if isinstance(node, Pieces):
                 loop = next((x for x in loops if node.position is variable(x.variable)), None)
-                if loop is not None and node.pieces[-1][0] is loop.extent:
+                if loop is not None and any(bound is loop.extent for bound, _ in node.pieces):
                     yield from self._split_at(value, loops, index, expression, body, loop, node)
                     return
         yield self._loop_kernel(value, loops, index, expression, body)
 
     def _split_at(
-        self, value: Value, loops: tuple[Loop, ...], index: Index, expression: Scalar, body: _Body, loop: Loop, node: Pieces
+        self,
+        value: Value,
+        loops: tuple[Loop, ...],
+        index: Index,
+        expression: Scalar,
+        body: _Body,
+        loop: Loop,
+        node: Pieces,
     ) -> Iterator[Kernel]:
         start = _ZERO
         for bound, _ in node.pieces:
             shifted = {loop.variable: variable(loop.variable) + start}
-            part = substitute(_chosen(expression, node.position, bound), shifted)
+            part = substitute(_chosen(expression, node.position, start, bound), shifted)
             narrowed = tuple(Loop(x.variable, bound - start) if x is loop else x for x in loops)
             part = simplify_indices(part, self._within(narrowed))
             place = tuple(i.substitute(shifted) for i in index)
-            yield from self._split(value, tuple(x for x in narrowed if x.extent is not _ONE), *_without_ones(narrowed, place, part), body)
+            kept = tuple(x for x in narrowed if x.extent is not _ONE)
+            yield from self._split(value, kept, *_without_ones(narrowed, place, part), body)
             start = bound
+            if bound is loop.extent:
+                return
 
     def _loop_kernel(
         self, value: Value, loops: tuple[Loop, ...], index: Index, expression: Scalar, body: _Body
@@ -230,7 +244,8 @@ class _Fusion:
             raise _Recompute(value, "its reduction does not run along the user's loops")
 
     def _once_a_row(self, lowered: Scalar, body: _Body) -> bool:
-        """Whether the root's own reductions are independent of the innermost loop (softmax), or make each element (sum)."""
+        """Whether the root's own reductions are the same all along the innermost loop (softmax), or make each
+        element (sum)."""
         if not body.loops:
             return False
         inner = body.loops[-1].variable
@@ -291,13 +306,19 @@ def _of_atom(atom: Atom) -> Dim:
     return of_monomial((atom,))
 
 
-def _chosen(e: Scalar, position: Dim, bound: Dim) -> Scalar:
-    """The expression with every `Pieces` at this position replaced by the piece that ends at `bound`."""
+def _chosen(e: Scalar, position: Dim, start: Dim, bound: Dim) -> Scalar:
+    """The expression where `start <= position < bound`: every `Pieces` that has just this piece is that piece.
+
+    Others at the same position (pieces inside the piece, or cut at other places) stay, to be chosen from at
+    their own bounds.
+    """
     if isinstance(e, Pieces) and e.position is position:
+        begin = _ZERO
         for limit, piece in e.pieces:
-            if limit is bound:
-                return _chosen(piece, position, bound)
-    return rebuild(e, lambda child: _chosen(child, position, bound))
+            if begin is start and limit is bound:
+                return _chosen(piece, position, start, bound)
+            begin = limit
+    return rebuild(e, lambda child: _chosen(child, position, start, bound))
 
 
 def _without_ones(loops: tuple[Loop, ...], index: Index, e: Scalar) -> tuple[Index, Scalar]:

@@ -111,7 +111,15 @@ class Code:
 
     def function(self, signature: str, prologue: Sequence[str] = ()) -> str:
         """The text of the whole function; the prologue stands before all else."""
-        lines = [f"define {signature} {{", "entry:", *prologue, *self._entry, "  br label %start", "start:", *self._lines]
+        lines = [
+            f"define {signature} {{",
+            "entry:",
+            *prologue,
+            *self._entry,
+            "  br label %start",
+            "start:",
+            *self._lines,
+        ]
         return "\n".join([*lines, "}"])
 
     # ------------------------------------------------------------ control

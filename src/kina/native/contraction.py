@@ -13,9 +13,9 @@ from kina.core.ir import Value
 from kina.dims.dim import Dim, constant, product, variable
 from kina.kernels.ir import GemmKernel, Operand
 from kina.native.code import Code
-from kina.native.gemm import scratch_bytes
 from kina.native.loops import Buffer, NotAlong, coefficient
 from kina.native.machine import Machine
+from kina.native.tiling import scratch_bytes
 from kina.types import DType
 
 
@@ -120,7 +120,7 @@ class ContractionEmitter:
                 f"ptr {a}", *(f"i64 {s}" for s in a_strides),
                 f"ptr {b}", *(f"i64 {s}" for s in b_strides),
                 f"ptr {c}", *(f"i64 {s}" for s in c_strides),
-                f"ptr {scratch}", f"i64 {tid}", f"i64 {threads}", "ptr null",
+                f"ptr {scratch}", f"i64 {tid}", f"i64 {threads}", "ptr null", "ptr null",
             ]
         )  # fmt: skip
         code.do(f"call void @kina_gemm_{self.dtype}({arguments})")

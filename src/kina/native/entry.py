@@ -1,18 +1,18 @@
 """A kernel program as one LLVM module with one entry point.
 
-The entry takes a block of 64-bit words, laid out by `Layout`: sizes, then for each input its address and
-strides in elements, then the outputs' addresses, the arena's, and the number of threads. It places the
-temporaries in the arena and runs the body on the threads: each kernel's tasks in equal parts, a barrier
-between kernels that depend on each other.
+The entry takes sizes and NumPy's array objects, and makes of them a block of 64-bit words, laid out by `Layout`:
+sizes, then for each input its address and strides in elements, then the outputs' addresses and those of the
+temporaries in the arena. It runs the body on the threads: each kernel's tasks in equal parts, a barrier between
+kernels that depend on each other.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-
-from llvmlite import ir
+from pathlib import Path
 
 from kina.core.ir import Value
 from kina.dims.dim import Dim, product
@@ -20,14 +20,21 @@ from kina.kernels.expressions import walk
 from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, LoopKernel
 from kina.native.code import Code
 from kina.native.contraction import ContractionEmitter, gemm_dtype
-from kina.native.gemm import emit_gemm, scratch_bytes
+from kina.native.gemm_library import gemm_declaration
 from kina.native.loops import Buffer, LoopEmitter, stretches_of
 from kina.native.machine import Machine
 from kina.native.mathematics import DECLARED_LIBRARY
+from kina.native.tiling import scratch_bytes
 from kina.ops.scalar import Reduce
 
 ENTRY = "kina_entry"
 ALIGNMENT = 64
+FITS, MISPLACED, DOES_NOT_FIT = 0, 1, 2
+"""What the entry returns: done; an array's elements do not lie at whole steps of their size; wrong shapes."""
+
+_HEADER = object.__basicsize__
+_DATA, _RANK, _SHAPE, _STRIDES = 0, 8, 16, 24
+"""Where NumPy keeps what an array is, in bytes after the header that all Python objects have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +46,10 @@ class Layout:
     outputs: Mapping[Value, int]
     temporaries: Mapping[Value, int]
     scratch: int
-    arena: int
-    threads: int
 
     @property
     def words(self) -> int:
-        return self.threads + 1
+        return self.scratch + 1
 
 
 def layout_of(program: KernelProgram) -> Layout:
@@ -59,18 +64,35 @@ def layout_of(program: KernelProgram) -> Layout:
     at += len(outputs)
     temporaries = {value: at + n for n, value in enumerate(program.temporaries)}
     at += len(temporaries)
-    return Layout(sizes, inputs, outputs, temporaries, at, at + 1, at + 2)
+    return Layout(sizes, inputs, outputs, temporaries, at)
 
 
 def thread_scratch(program: KernelProgram, machine: Machine) -> int:
     """Bytes that each thread needs beside the temporaries."""
-    dtypes = {gemm_dtype(k.output.type.dtype) for k in program.kernels if isinstance(k, GemmKernel)}
-    return max((scratch_bytes(machine, dtype, 1) for dtype in dtypes), default=0)
+    return max((scratch_bytes(machine, dtype, 1) for dtype in gemm_dtypes(program)), default=0)
 
 
 def temporary_bytes(value: Value) -> Dim:
     """The place of a temporary in the arena, before rounding up to the alignment."""
     return product(list(value.type.shape)) * value.type.dtype.itemsize
+
+
+def program_key(program: KernelProgram, machine: Machine) -> str:
+    """A text that differs for programs with different machine code, shorter to make than their IR.
+
+    Names of values are unique in a program, so the kernels' own form says all.
+    """
+    what = (program.function.dimensions, program.inputs, program.outputs, program.kernels)
+    return f"{_emitters()} {_HEADER} {replace(machine, cores=1)} {what!r}"
+
+
+@cache
+def _emitters() -> str:
+    """A hash of the code that makes machine code of kernels: a cached object is good as long as it is the same."""
+    digest = hashlib.sha256()
+    for name in ("code", "contraction", "entry", "gemm", "loops", "mathematics", "primitives", "tiling"):
+        digest.update((Path(__file__).parent / f"{name}.py").read_bytes())
+    return digest.hexdigest()
 
 
 def module_of(program: KernelProgram, machine: Machine) -> str:
@@ -80,25 +102,13 @@ def module_of(program: KernelProgram, machine: Machine) -> str:
     functions.append(_body(program, layout))
     functions.append(_entry(program, layout))
     declarations = [*DECLARED_LIBRARY, "declare void @kina_run(ptr, ptr, i64)", "declare void @kina_barrier(i64)"]
-    return "\n\n".join(["\n".join(declarations), *functions, *_gemms(program, machine)]) + "\n"
+    declarations += [gemm_declaration(dtype) for dtype in gemm_dtypes(program)]
+    return "\n\n".join(["\n".join(declarations), *functions]) + "\n"
 
 
-def _gemms(program: KernelProgram, machine: Machine) -> list[str]:
-    """The gemm of each dtype that the program multiplies."""
-    dtypes = {gemm_dtype(k.output.type.dtype) for k in program.kernels if isinstance(k, GemmKernel)}
-    texts = []
-    for dtype in sorted(dtypes):
-        texts.append(gemm_text(machine, dtype))
-    return texts
-
-
-@cache
-def gemm_text(machine: Machine, dtype: str) -> str:
-    """The gemm of one dtype and all that it calls, as IR to stand beside other functions."""
-    module = ir.Module()
-    emit_gemm(module, machine, dtype).linkage = "internal"
-    lines = str(module).split("\n")
-    return "\n".join(line for line in lines if not line.startswith((";", "target ")))
+def gemm_dtypes(program: KernelProgram) -> list[str]:
+    """The dtypes that the program multiplies matrices of, as `gemm` knows them."""
+    return sorted({gemm_dtype(k.output.type.dtype) for k in program.kernels if isinstance(k, GemmKernel)})
 
 
 # ---------------------------------------------------------------- kernels
@@ -194,21 +204,81 @@ def work_of(kernel: Kernel) -> Dim:
 
 
 def _entry(program: KernelProgram, layout: Layout) -> str:
+    """Reads the array objects into a block of `Layout`, and runs the body on the threads.
+
+    Its block has the sizes, then the addresses of the array objects: inputs, outputs, the arena; then the threads.
+    """
     code = Code(_sizes(layout))
-    arena = _word(code, layout.arena, "ptr", "arena")
-    threads = _word(code, layout.threads, "i64", "threads")
-    here = "0"
+    block = code.at_entry(f"alloca [{layout.words} x i64], align {ALIGNMENT}", "args")
+    for number in layout.sizes.values():
+        code.do(f"store i64 %size.{number}, ptr {_place(code, block, number)}")
+    objects = [_object(code, len(layout.sizes) + n) for n in range(len(layout.inputs) + len(layout.outputs) + 1)]
+    _read_inputs(code, layout, objects[: len(layout.inputs)], block)
+    for at, object_ in zip(layout.outputs.values(), objects[len(layout.inputs) : -1], strict=True):
+        code.do(f"store i64 {_field(code, object_, _DATA)}, ptr {_place(code, block, at)}")
+    here = _field(code, objects[-1], _DATA)
     for value, at in layout.temporaries.items():
-        pointer = code.let(f"getelementptr inbounds i8, ptr {arena}, i64 {here}")
-        place = code.let(f"getelementptr inbounds i64, ptr %args, i64 {at}")
-        code.do(f"store ptr {pointer}, ptr {place}")
-        size = code.dim(temporary_bytes(value))
-        padded = code.let(f"add i64 {size}, {ALIGNMENT - 1}")
+        code.do(f"store i64 {here}, ptr {_place(code, block, at)}")
+        padded = code.let(f"add i64 {code.dim(temporary_bytes(value))}, {ALIGNMENT - 1}")
         rounded = code.let(f"and i64 {padded}, {-ALIGNMENT}")
         here = code.let(f"add i64 {here}, {rounded}")
-    scratch = code.let(f"getelementptr inbounds i8, ptr {arena}, i64 {here}")
-    place = code.let(f"getelementptr inbounds i64, ptr %args, i64 {layout.scratch}")
-    code.do(f"store ptr {scratch}, ptr {place}")
-    code.do(f"call void @kina_run(ptr @body, ptr %args, i64 {threads})")
-    code.do("ret void")
-    return code.function(f"void @{ENTRY}(ptr %args)", _load_sizes(program, layout))
+    code.do(f"store i64 {here}, ptr {_place(code, block, layout.scratch)}")
+    threads = code.let(f"load i64, ptr {_place(code, '%args', len(layout.sizes) + len(objects))}")
+    code.do(f"call void @kina_run(ptr @body, ptr {block}, i64 {threads})")
+    code.do(f"ret i64 {FITS}")
+    return code.function(f"i64 @{ENTRY}(ptr %args)", _load_sizes(program, layout))
+
+
+def _read_inputs(code: Code, layout: Layout, objects: list[str], block: str) -> None:
+    """Addresses, and strides in elements. Returns from the entry if an array does not fit, or is misplaced."""
+    wrong = "0"
+    for value, object_ in zip(layout.inputs, objects, strict=True):
+        rank = code.let(f"and i64 {_field(code, object_, _RANK)}, {2**32 - 1}")
+        wrong = _differs(code, wrong, rank, str(value.type.rank))
+    _return_if(code, wrong, DOES_NOT_FIT)
+    misplaced = "0"
+    for (value, at), object_ in zip(layout.inputs.items(), objects, strict=True):
+        itemsize = value.type.dtype.itemsize
+        data = _field(code, object_, _DATA)
+        code.do(f"store i64 {data}, ptr {_place(code, block, at)}")
+        misplaced = _off_step(code, misplaced, data, itemsize)
+        shape, strides = (code.let(f"inttoptr i64 {_field(code, object_, f)} to ptr") for f in (_SHAPE, _STRIDES))
+        for axis, size in enumerate(value.type.shape):
+            wrong = _differs(code, wrong, code.let(f"load i64, ptr {_place(code, shape, axis)}"), code.dim(size))
+            stride = code.let(f"load i64, ptr {_place(code, strides, axis)}")
+            misplaced = _off_step(code, misplaced, stride, itemsize)
+            elements = code.let(f"ashr i64 {stride}, {itemsize.bit_length() - 1}")
+            code.do(f"store i64 {elements}, ptr {_place(code, block, at + 1 + axis)}")
+    _return_if(code, wrong, DOES_NOT_FIT)
+    _return_if(code, misplaced, MISPLACED)
+
+
+def _differs(code: Code, so_far: str, x: str, y: str) -> str:
+    """Not zero if `so_far` is not, or x is not y."""
+    return code.let(f"or i64 {so_far}, {code.let(f'xor i64 {x}, {y}')}")
+
+
+def _off_step(code: Code, so_far: str, x: str, step: int) -> str:
+    """Not zero if `so_far` is not, or x is no multiple of the step, a power of two."""
+    return code.let(f"or i64 {so_far}, {code.let(f'and i64 {x}, {step - 1}')}")
+
+
+def _return_if(code: Code, flag: str, status: int) -> None:
+    leave, stay = code.fresh_label("leave"), code.fresh_label("stay")
+    code.do(f"br i1 {code.let(f'icmp ne i64 {flag}, 0')}, label %{leave}, label %{stay}")
+    code.label(leave)
+    code.do(f"ret i64 {status}")
+    code.label(stay)
+
+
+def _place(code: Code, pointer: str, word: int) -> str:
+    return code.let(f"getelementptr inbounds i64, ptr {pointer}, i64 {word}")
+
+
+def _object(code: Code, number: int) -> str:
+    return code.let(f"load ptr, ptr {_place(code, '%args', number)}")
+
+
+def _field(code: Code, object_: str, offset: int) -> str:
+    place = code.let(f"getelementptr inbounds i8, ptr {object_}, i64 {_HEADER + offset}")
+    return code.let(f"load i64, ptr {place}, align 8")

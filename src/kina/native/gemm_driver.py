@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 
 from kina.diagnostics import KinaError
-from kina.native.build import I64, PTR, at, int_
+from kina.native.build import I64, PTR, at
 from kina.native.engine import load
-from kina.native.gemm import GEMM_ARGUMENTS, Epilogue, emit_gemm, scratch_bytes
+from kina.native.gemm import GEMM_ARGUMENTS, GEMM_TYPE
+from kina.native.gemm_finish import Epilogue, emit_finish
+from kina.native.gemm_library import gemm_symbols
 from kina.native.machine import Machine
 from kina.native.runtime import runtime_symbols
+from kina.native.tiling import scratch_bytes
 
 _NUMPY = {"f32": np.float32, "f64": np.float64}
 _PER_RUN = tuple(name for name in GEMM_ARGUMENTS if name not in ("tid", "threads"))
@@ -22,15 +26,17 @@ _PER_RUN = tuple(name for name in GEMM_ARGUMENTS if name not in ("tid", "threads
 def driver_module(machine: Machine, dtype: str, epilogue: Epilogue | None = None) -> ir.Module:
     """A module with one entry, `gemm_run(arguments, threads)`: runs gemm on a team; `arguments` are i64 words."""
     module = ir.Module("gemm")
-    gemm = emit_gemm(module, machine, dtype, epilogue=epilogue)
+    gemm = ir.Function(module, GEMM_TYPE, f"kina_gemm_{dtype}")
     body = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR, I64, I64]), "body")
     body.linkage = "internal"
     b = ir.IRBuilder(body.append_basic_block("entry"))
     words, tid, threads = body.args
     values: dict[str, Any] = {"tid": tid, "threads": threads}
-    for index, (name, type_) in enumerate(zip(GEMM_ARGUMENTS, gemm.function_type.args, strict=True)):
+    for index, (name, type_) in enumerate(zip(GEMM_ARGUMENTS, GEMM_TYPE.args, strict=True)):
         if name in _PER_RUN:
             values[name] = b.load(at(b, words, 8 * index), typ=type_, align=8)
+    if epilogue is not None:
+        values["finish"] = emit_finish(module, machine, dtype, "finish", epilogue)
     b.call(gemm, [values[name] for name in GEMM_ARGUMENTS])
     b.ret_void()
     run = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR, PTR, I64]), "kina_run")
@@ -38,18 +44,16 @@ def driver_module(machine: Machine, dtype: str, epilogue: Epilogue | None = None
     b = ir.IRBuilder(entry.append_basic_block("entry"))
     b.call(run, [b.bitcast(body, PTR), *entry.args])
     b.ret_void()
-    assert int_(0).type == I64
     return module
 
 
 class Gemm:
     """Compiled gemm for one machine and dtype. `gemm(a, b, out)` computes `out[...] = a @ b` in place."""
 
-    def __init__(
-        self, machine: Machine, dtype: str, *, threads: int = 1, epilogue: Epilogue | None = None, level: int = 0
-    ) -> None:
+    def __init__(self, machine: Machine, dtype: str, *, threads: int = 1, epilogue: Epilogue | None = None) -> None:
         module = driver_module(machine, dtype, epilogue)
-        self._loaded = load(module, machine, ["gemm_run"], symbols=runtime_symbols(), level=level)
+        symbols = {**runtime_symbols(), **gemm_symbols(machine, [dtype])}
+        self._loaded = load(module, machine, ["gemm_run"], symbols=symbols)
         self._entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(self._loaded.address("gemm_run"))
         self._dtype = np.dtype(_NUMPY[dtype])
         self.threads = threads
@@ -64,14 +68,23 @@ class Gemm:
         """The words that `gemm_run` takes; valid while the arrays live."""
         (m, k), (k_, n) = a.shape, b.shape
         if k != k_ or out.shape != (m, n) or {a.dtype, b.dtype, out.dtype} != {self._dtype}:
-            raise KinaError(f"gemm cannot multiply {a.dtype}{a.shape} by {b.dtype}{b.shape} into {out.dtype}{out.shape}")
+            raise KinaError(
+                f"gemm cannot multiply {a.dtype}{a.shape} by {b.dtype}{b.shape} into {out.dtype}{out.shape}"
+            )
         size = self._dtype.itemsize
         words: list[int] = [m, n, k]
         for array in (a, b, out):
             words += [array.ctypes.data, array.strides[0] // size, array.strides[1] // size]
         scratch = -(-self.scratch.ctypes.data // 64) * 64
-        return np.array([*words, scratch, 0, 0, context], np.int64)
+        return np.array([*words, scratch, 0, 0, 0, context], np.int64)
 
-    def run(self, arguments: np.ndarray) -> None:
-        """Runs with words from `arguments`: nothing but the call itself."""
-        self._entry(arguments.ctypes.data, self.threads)
+    def bind(self, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> Callable[[], None]:
+        """The same call again and again, with next to nothing in front of it."""
+        words = self.arguments(a, b, out)
+        address, threads = ctypes.c_void_p(words.ctypes.data), ctypes.c_int64(self.threads)
+
+        def run() -> None:
+            self._entry(address, threads)
+            _ = words, a, b, out  # kept alive by the closure
+
+        return run

@@ -20,59 +20,79 @@ from kina.native.build import (
     load_vector,
     loop,
     mask_below,
+    minimum,
     store_vector,
+    when,
     zeros,
 )
-from kina.native.gemm_tiles import Tiling
+from kina.native.tiling import Tiling
 
 # A packed step of A is written as this many elements at once; the next step overwrites what is too much.
 A_STORE_LANES = 8
 
 
 def emit_pack_b(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
-    """`pack(k, columns, b, b_row, b_column, panel)`: packs `k` rows of `columns` columns; strides in bytes."""
+    """`pack(k, columns, b, b_row, b_column, packed)`: packs a block of `k` rows; strides in bytes."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64, I64, PTR, I64, I64, PTR]), name)
     function.linkage = "internal"
     function.attributes.add("noinline")
     b = ir.IRBuilder(function.append_basic_block("entry"))
-    k, columns, source, row, column, panel = function.args
+    k, columns, source, row, column, packed = function.args
     size = int_(tiling.bytes)
     with b.if_then(b.icmp_signed("==", column, size)):
-        _pack_rows(b, tiling, k, columns, source, row, panel)
+        _pack_rows(b, tiling, k, columns, source, row, packed)
         b.ret_void()
-    with b.if_then(b.icmp_signed("==", row, size)):
-        _pack_columns(b, tiling, k, columns, source, column, panel)
-        b.ret_void()
-    _pack_elements(b, tiling, int_(0), k, int_(0), columns, source, row, column, panel)
-    _pad(b, tiling, k, columns, panel)
+
+    def panel(offset: Value) -> None:
+        width = minimum(b, int_(tiling.width), b.sub(columns, offset))
+        from_, to = at(b, source, b.mul(offset, column)), _panel_at(b, tiling, packed, offset)
+        turned = b.icmp_signed("==", row, size)
+        lanes = int_(tiling.lanes)
+        square_k = b.select(turned, b.sub(k, b.srem(k, lanes)), int_(0))
+        square_columns = b.select(turned, b.sub(width, b.srem(width, lanes)), int_(0))
+        _pack_squares(b, tiling, square_k, square_columns, from_, column, to)
+        _pack_elements(b, tiling, (square_k, k), (int_(0), square_columns), from_, (row, column), to)
+        _pack_elements(b, tiling, (int_(0), k), (square_columns, width), from_, (row, column), to)
+        _pad(b, tiling, k, width, to)
+
+    each(b, int_(0), columns, tiling.width, panel)
     b.ret_void()
     return function
 
 
-def _pack_rows(
-    b: Builder, tiling: Tiling, k: Value, columns: Value, source: Value, row: Value, panel: Value
-) -> None:
-    """Rows are contiguous: whole vectors, the last ones masked (masked loads give the zeros to pad with)."""
-    masks = [mask_below(b, tiling.lanes, b.sub(columns, int_(v * tiling.lanes))) for v in range(tiling.vectors)]
+def _panel_at(b: Builder, tiling: Tiling, packed: Value, offset: Value) -> Value:
+    """Where the panel that starts at column `offset` of a block is packed."""
+    return at(b, packed, b.mul(offset, int_(tiling.block_k * tiling.bytes)))
 
-    def copy(_: Value, carried: list[Value]) -> list[Value]:
+
+def _pack_rows(b: Builder, tiling: Tiling, k: Value, columns: Value, source: Value, row: Value, packed: Value) -> None:
+    """Rows are contiguous: each is read as a stream, and dealt out to the panels. The last panel has
+    masks (masked loads give the zeros to pad with)."""
+    whole = b.sub(columns, b.srem(columns, int_(tiling.width)))
+    masks = [
+        mask_below(b, tiling.lanes, b.sub(b.sub(columns, whole), int_(v * tiling.lanes))) for v in range(tiling.vectors)
+    ]
+
+    def copy_row(_: Value, carried: list[Value]) -> list[Value]:
         from_, to = carried
-        for v, mask in enumerate(masks):
-            offset = v * tiling.vector_bytes
-            vector = load_vector(b, at(b, from_, offset), tiling.vector, mask=mask)
-            store_vector(b, vector, at(b, to, offset), align=tiling.vector_bytes)
+
+        def copy(offset: Value, masks: list[Value | None]) -> None:
+            panel, place = _panel_at(b, tiling, to, offset), at(b, from_, b.mul(offset, int_(tiling.bytes)))
+            for v, mask in enumerate(masks):
+                vector = load_vector(b, at(b, place, v * tiling.vector_bytes), tiling.vector, mask=mask)
+                store_vector(b, vector, at(b, panel, v * tiling.vector_bytes), align=tiling.vector_bytes)
+
+        each(b, int_(0), whole, tiling.width, lambda offset: copy(offset, [None] * tiling.vectors))
+        when(b, b.icmp_signed("<", whole, columns), lambda: copy(whole, list(masks)))
         return [at(b, from_, row), at(b, to, tiling.width * tiling.bytes)]
 
-    loop(b, int_(0), k, 1, [source, panel], copy)
+    loop(b, int_(0), k, 1, [source, packed], copy_row)
 
 
-def _pack_columns(
+def _pack_squares(
     b: Builder, tiling: Tiling, k: Value, columns: Value, source: Value, column: Value, panel: Value
 ) -> None:
-    """Columns are contiguous (B is transposed): square blocks of vectors, transposed in registers."""
-    lanes = int_(tiling.lanes)
-    square_k = b.sub(k, b.srem(k, lanes))
-    square_columns = b.sub(columns, b.srem(columns, lanes))
+    """Columns are contiguous (B is transposed): square blocks of vectors, turned in registers."""
 
     def block_column(j: Value) -> None:
         to_column = at(b, panel, b.mul(j, int_(tiling.bytes)))
@@ -87,21 +107,17 @@ def _pack_columns(
             for t, vector in enumerate(transpose(b, vectors, tiling.lanes)):
                 store_vector(b, vector, at(b, to, t * tiling.width * tiling.bytes), align=tiling.vector_bytes)
 
-        each(b, int_(0), square_k, tiling.lanes, block)
+        each(b, int_(0), k, tiling.lanes, block)
 
-    each(b, int_(0), square_columns, tiling.lanes, block_column)
-    size = int_(tiling.bytes)
-    _pack_elements(b, tiling, square_k, k, int_(0), square_columns, source, size, column, panel)
-    _pack_elements(b, tiling, int_(0), k, square_columns, columns, source, size, column, panel)
-    _pad(b, tiling, k, columns, panel)
+    each(b, int_(0), columns, tiling.lanes, block_column)
 
 
 def transpose(b: Builder, vectors: list[Value], lanes: int) -> list[Value]:
     """The transpose of a square of vectors: log2(lanes) rounds that exchange blocks of 1, 2, 4, ... lanes."""
     distance = 1
     while distance < lanes:
-        low = [l if not l & distance else lanes + (l ^ distance) for l in range(lanes)]
-        high = [l + distance if not l & distance else lanes + l for l in range(lanes)]
+        low = [i if not i & distance else lanes + (i ^ distance) for i in range(lanes)]
+        high = [i + distance if not i & distance else lanes + i for i in range(lanes)]
         results = list(vectors)
         for r in range(lanes):
             if not r & distance:
@@ -120,16 +136,14 @@ def _shuffle(b: Builder, x: Value, y: Value, order: list[int]) -> Value:
 def _pack_elements(
     b: Builder,
     tiling: Tiling,
-    k_start: Value,
-    k_stop: Value,
-    start: Value,
-    stop: Value,
+    steps: tuple[Value, Value],
+    columns: tuple[Value, Value],
     source: Value,
-    row: Value,
-    column: Value,
+    strides: tuple[Value, Value],
     panel: Value,
 ) -> None:
-    """Any strides, one element at a time: rows `k_start..k_stop` of columns `start..stop`."""
+    """Any strides, one element at a time."""
+    row, column = strides
 
     def pack_row(s: Value) -> None:
         from_, to = at(b, source, b.mul(s, row)), at(b, panel, b.mul(s, int_(tiling.width * tiling.bytes)))
@@ -138,28 +152,22 @@ def _pack_elements(
             value = b.load(at(b, from_, b.mul(j, column)), typ=tiling.element, align=tiling.bytes)
             b.store(value, at(b, to, b.mul(j, int_(tiling.bytes))), align=tiling.bytes)
 
-        each(b, start, stop, 1, copy)
+        each(b, *columns, 1, copy)
 
-    each(b, k_start, k_stop, 1, pack_row)
+    each(b, *steps, 1, pack_row)
 
 
 def _pad(b: Builder, tiling: Tiling, k: Value, columns: Value, panel: Value) -> None:
-    """Zeros in the columns of the last, partial vector that do not exist (further vectors are never read)."""
-    lanes = int_(tiling.lanes)
-    above = b.add(columns, b.sub(lanes, int_(1)))
-    padded = b.sub(above, b.srem(above, lanes))
+    """Zeros in the columns of a panel that do not exist."""
+    masks = [b.not_(mask_below(b, tiling.lanes, b.sub(columns, int_(v * tiling.lanes)))) for v in range(tiling.vectors)]
 
     def pad_row(s: Value) -> None:
         to = at(b, panel, b.mul(s, int_(tiling.width * tiling.bytes)))
-        each(
-            b,
-            columns,
-            padded,
-            1,
-            lambda j: b.store(zeros(tiling.element), at(b, to, b.mul(j, int_(tiling.bytes))), align=tiling.bytes),
-        )
+        for v, mask in enumerate(masks):
+            store_vector(b, zeros(tiling.vector), at(b, to, v * tiling.vector_bytes), mask=mask)
 
-    each(b, int_(0), k, 1, pad_row)
+    stop = b.select(b.icmp_signed("<", columns, int_(tiling.width)), k, int_(0))
+    each(b, int_(0), stop, 1, pad_row)
 
 
 def emit_pack_a(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
@@ -196,7 +204,7 @@ def emit_pack_a(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
     return function
 
 
-def emit_scatter(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
+def emit_copy_tile(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
     """`copy(rows, columns, from, from_row, from_column, to, to_row, to_column)`: a tile, element by element."""
     types = [I64, I64, PTR, I64, I64, PTR, I64, I64]
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), types), name)
@@ -217,5 +225,3 @@ def emit_scatter(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
     each(b, int_(0), rows, 1, copy_row)
     b.ret_void()
     return function
-
-

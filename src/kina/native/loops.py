@@ -13,8 +13,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 from kina.core.ir import Value
-from kina.dims.atoms import Variable, parts
 from kina.dims import dim as dims
+from kina.dims.atoms import Variable, parts
 from kina.dims.dim import Dim, ceil_div, constant, of_monomial, variable
 from kina.kernels.expressions import COSTLY, children, free_variables, rebuild, result_dtype, substitute, walk
 from kina.kernels.ir import Loop, LoopKernel

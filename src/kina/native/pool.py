@@ -5,13 +5,13 @@ A result's memory comes back when the last array that views it is gone. Small bl
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import defaultdict
 from typing import Any
 
 import numpy as np
 
+from kina.diagnostics import KinaError
 from kina.types import DType
 
 ALIGNMENT = 64
@@ -28,7 +28,7 @@ class Pool:
 
     def __init__(self) -> None:
         self._free: dict[int, list[Bytes]] = defaultdict(list)
-        self._kept = 0
+        self.kept = 0
         self._lock = threading.Lock()
 
     def take(self, size: int) -> Bytes:
@@ -37,18 +37,28 @@ class Pool:
         with self._lock:
             blocks = self._free.get(capacity)
             if blocks:
-                self._kept -= capacity
+                self.kept -= capacity
                 return blocks.pop()
-        raw = np.empty(capacity + ALIGNMENT, np.uint8)
+        try:
+            raw = np.empty(capacity + ALIGNMENT, np.uint8)
+        except (MemoryError, ValueError):
+            raise KinaError(f"there is no memory for {size} bytes") from None
         start = -int(raw.ctypes.data) % ALIGNMENT
         return raw[start : start + capacity]
 
     def give(self, block: Bytes) -> None:
         """A block back, for the next taker of its class."""
         with self._lock:
-            if self._kept + block.nbytes <= MOST_KEPT:
-                self._kept += block.nbytes
+            if self.kept + block.nbytes <= MOST_KEPT:
+                self.kept += block.nbytes
                 self._free[block.nbytes].append(block)
+
+    def result(self, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> np.ndarray[Any, np.dtype[Any]]:
+        """An uninitialised row-major array of `size` bytes. Its memory comes back when no array views it."""
+        block = self.take(size)
+        if dtype is _BF16:  # not known to NumPy's array interface
+            return np.asarray(_Lease(self, block, shape, _U16)).view(_BF16)
+        return np.asarray(_Lease(self, block, shape, dtype))
 
 
 def _size_class(size: int) -> int:
@@ -65,27 +75,20 @@ POOL = Pool()
 class _Lease:
     """Keeps a block while arrays view it. NumPy arrays made from it hold it as their base."""
 
-    __slots__ = ("__array_interface__", "_block")
+    __slots__ = ("__array_interface__", "_block", "_pool")
 
-    def __init__(self, block: Bytes, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    def __init__(self, pool: Pool, block: Bytes, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self._pool = pool
         self._block = block
         self.__array_interface__ = {
             "version": 3,
             "shape": shape,
             "typestr": dtype.str,
             "data": (block.ctypes.data, False),
-            "strides": None,
         }
 
     def __del__(self) -> None:
-        POOL.give(self._block)
+        self._pool.give(self._block)
 
 
-def result_array(shape: tuple[int, ...], dtype: DType) -> np.ndarray[Any, np.dtype[Any]]:
-    """An uninitialised row-major array on recycled memory."""
-    size = math.prod(shape) * dtype.itemsize
-    if size < SMALL:
-        return np.empty(shape, dtype.numpy)
-    if dtype is DType.BF16:
-        return np.asarray(_Lease(POOL.take(size), shape, np.dtype(np.uint16))).view(dtype.numpy)
-    return np.asarray(_Lease(POOL.take(size), shape, dtype.numpy))
+_BF16, _U16 = DType.BF16.numpy, np.dtype(np.uint16)

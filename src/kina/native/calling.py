@@ -1,0 +1,178 @@
+"""The way from NumPy arrays into machine code, compiled to Python for each program: about a microsecond a call.
+
+The generated function sizes the results and the arena, takes their memory, and hands machine code one packed block:
+the sizes, the arrays as Python objects, the number of threads. Machine code reads addresses, shapes and strides out
+of the array objects itself (see `entry`), which NumPy's own interface takes longer for than a small kernel runs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kina.diagnostics import KinaError
+from kina.dims.atoms import CeilDiv, FloorDiv, Maximum, Minimum, Modulo, Variable, parts
+from kina.dims.dim import Atom, Dim
+from kina.kernels.ir import KernelProgram
+from kina.native.engine import Loaded
+from kina.native.entry import ALIGNMENT, ENTRY, FITS, MISPLACED, temporary_bytes, work_of
+from kina.native.pool import SMALL, Pool
+from kina.native.runtime import threads
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Run = Callable[[Mapping[str, int], Sequence[Array]], tuple[Array, ...]]
+
+MOST = 1 << 62
+"""Bytes, elements and indices stay below this in machine code."""
+_NO_ARENA = np.empty(0, np.uint8)
+
+
+def compile_run(program: KernelProgram, code: Loaded, pool: Pool, scratch: int, worth_a_thread: int) -> Run:
+    """`run(sizes, inputs)`, which gives the outputs, and keeps the code loaded. A thread needs `scratch` bytes.
+
+    A second thread takes part where the work is at least `worth_a_thread` elements.
+    """
+    sizes = {name: f"n{k}" for k, name in enumerate(program.function.dimensions)}
+    inputs = [f"x{k}" for k in range(len(program.inputs))]
+    outputs = [f"y{k}" for k in range(len(program.outputs))]
+    scope: dict[str, Any] = {
+        "call": ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p)(code.address(ENTRY)),
+        "code": code,  # unloaded when nothing holds it
+        "pack": struct.Struct("@" + "q" * (len(sizes) + len(inputs) + len(outputs) + 2)).pack,
+        "ndarray": np.ndarray, "asarray": np.asarray, "empty": np.empty,
+        "result": pool.result, "take": pool.take, "give": pool.give, "nothing": _NO_ARENA,
+        "threads": threads, "too_large": lambda at: _refuse_too_large(program, at),
+        "refused": lambda status, at, given: _refused(scope["run"], status, at, given),
+    }  # fmt: skip
+    lines = [f"{local} = sizes[{name!r}]" for name, local in sizes.items()]
+    if sizes:
+        limit = safe_size(program)
+        lines.append(f"if {' or '.join(f'{local} > {limit}' for local in sizes.values())}: too_large(sizes)")
+    if inputs:
+        lines.append(f"{', '.join(inputs)}, = inputs")
+        arrays = " and ".join(f"isinstance({local}, ndarray)" for local in inputs)
+        lines.append(f"if not ({arrays}): return run(sizes, [asarray(x) for x in inputs])")
+    for local, value in zip(outputs, program.outputs, strict=True):
+        scope[f"t_{local}"] = value.type.dtype.numpy
+        shape = "(" + "".join(f"{_python(d, sizes)}, " for d in value.type.shape) + ")"
+        lines.append(f"b = {_python(temporary_bytes(value), sizes)}")
+        lines.append(f"{local} = empty({shape}, t_{local}) if b < {SMALL} else result({shape}, t_{local}, b)")
+    lines += _team_and_arena(program, sizes, scratch, worth_a_thread)
+    objects = [f"id({local})" for local in (*inputs, *outputs, "arena")]
+    lines += [
+        f"status = call(pack({', '.join([*sizes.values(), *objects, 'team'])}))",
+        "if arena is not nothing: give(arena)",
+        f"if status != {FITS}: return refused(status, sizes, inputs)",
+        f"return ({''.join(f'{local}, ' for local in outputs)})",
+    ]
+    exec("def run(sizes, inputs):\n" + "".join(f"    {line}\n" for line in lines), scope)
+    run: Run = scope["run"]
+    return run
+
+
+def _team_and_arena(program: KernelProgram, sizes: Mapping[str, str], scratch: int, worth: int) -> list[str]:
+    work = " + ".join(_python(work_of(kernel), sizes) for kernel in program.kernels)
+    padded = [f"(({_python(temporary_bytes(v), sizes)}) + {ALIGNMENT - 1} & -{ALIGNMENT})" for v in program.temporaries]
+    lines = [f"team = threads() if {work} >= {worth} else 1"]
+    arena = [*padded, *([f"{scratch} * team"] if scratch else [])]
+    return [*lines, f"a = {' + '.join(arena)}" if arena else "a = 0", "arena = take(a) if a else nothing"]
+
+
+def _refused(run: Run, status: int, sizes: Mapping[str, int], inputs: Sequence[Array]) -> tuple[Array, ...]:
+    """Calls again with copies of arrays whose elements do not lie at whole steps of their size."""
+    if status != MISPLACED:
+        raise AssertionError("internal fault in Kina: the inputs are not of the program's shapes")
+    return run(sizes, [_placed(x) for x in inputs])
+
+
+def _placed(x: Array) -> Array:
+    misplaced = any(s % x.itemsize for s in x.strides) or x.ctypes.data % x.itemsize
+    return x.copy(order="C") if misplaced else x
+
+
+# ---------------------------------------------------------------- sizes
+
+
+def safe_size(program: KernelProgram) -> int:
+    """A size up to which all of a function's dimensions are safe: nothing then reaches `MOST`."""
+    volumes = [temporary_bytes(v) for v in _values(program)]
+    size = MOST
+    while size > 1 and any(_magnitude(v, size) >= MOST for v in volumes):
+        size //= 2
+    return size
+
+
+def _refuse_too_large(program: KernelProgram, sizes: Mapping[str, int]) -> None:
+    """Raises KinaError where a value would have more bytes than an index can count (axes of size 0 aside)."""
+    for value in _values(program):
+        size = value.type.dtype.itemsize
+        for d in value.type.shape:
+            size *= max(1, d.evaluate(sizes))
+        if size >= MOST:
+            at = ", ".join(f"{name} = {n}" for name, n in sizes.items())
+            raise KinaError(f"{value.name} : {value.type} is too large for {at}: {size} bytes cannot be addressed")
+
+
+def _values(program: KernelProgram) -> list[Any]:
+    """Every tensor of the function, also those that are never stored: indices count their elements."""
+    made = [s.result for s in program.function.statements if hasattr(s, "result")]
+    return [*program.inputs, *made]
+
+
+def _magnitude(d: Dim, size: int) -> int:
+    """A bound of `|d|` where every variable is at most `size`."""
+    total = 0
+    for monomial, number in d.terms:
+        term = abs(number)
+        for atom in monomial:
+            term *= size if isinstance(atom, Variable) else max(_magnitude(part, size) for part in parts(atom)) + 1
+        total += term
+    return total
+
+
+def _python(d: Dim, names: Mapping[str, str]) -> str:
+    """A dimension as a Python expression."""
+    terms = ["*".join([str(c), *(_python_atom(a, names) for a in monomial)]) for monomial, c in d.terms]
+    return " + ".join(terms) or "0"
+
+
+def _python_atom(atom: Atom, names: Mapping[str, str]) -> str:
+    if isinstance(atom, Variable):
+        return names[atom.name]
+    a, b = (_python(part, names) for part in parts(atom))
+    match atom:
+        case FloorDiv():
+            return f"(({a}) // ({b}))"
+        case Modulo():
+            return f"(({a}) % ({b}))"
+        case CeilDiv():
+            return f"(-(-({a}) // ({b})))"
+        case Minimum():
+            return f"min({a}, {b})"
+        case Maximum():
+            return f"max({a}, {b})"
+
+
+# ---------------------------------------------------------------- array objects
+
+
+def _fields_lie_as_expected() -> bool:
+    """Whether an array object's address, rank, shape and strides are where machine code will look for them."""
+    if sys.implementation.name != "cpython":
+        return False
+    x = np.empty((3, 5), np.float32)[:, ::2]
+    words = (ctypes.c_int64 * 4).from_address(id(x) + object.__basicsize__)
+    rank = (ctypes.c_int32 * 1).from_address(id(x) + object.__basicsize__ + 8)[0]
+    if words[0] != x.ctypes.data or rank != 2:
+        return False
+    shape, strides = ((ctypes.c_int64 * 2).from_address(words[n]) for n in (2, 3))
+    return tuple(shape) == x.shape and tuple(strides) == x.strides
+
+
+if not _fields_lie_as_expected():  # the layout is part of NumPy's binary interface since its first version
+    raise ImportError("Kina needs CPython with NumPy on a 64-bit machine: array objects are not laid out as expected")
