@@ -15,9 +15,7 @@ from kina.syntax.operators import (
     ASSIGNMENT,
     BINARY,
     COMPARISON,
-    NOT,
     POSTFIX,
-    POWER,
     RIGHT_ASSOCIATIVE,
 )
 
@@ -136,7 +134,7 @@ class Breaker:
                 self.lines.write(f".{name}")
             case ast.Unary(operator="-" | "not" as operator, operand=operand):
                 self.lines.write("-" if operator == "-" else "not ")
-                self.expression(operand, POWER if operator == "-" else NOT, equals, tail)
+                self.expression(operand, one_line.unary_level(operator), equals, tail)
             case _:
                 self.lines.write(flat(e, equals=equals))
 
@@ -300,12 +298,14 @@ class Breaker:
             self.expression(e.right, right, equals, tail)
             return
         level = BINARY[e.operator]
-        chain: list[ast.Binary] = []
-        first: ast.Expr = e
-        while isinstance(first, ast.Binary) and BINARY[first.operator] == level:
+        chain = [e]
+        while (
+            isinstance(first := chain[-1].left, ast.Binary)
+            and BINARY[first.operator] == level
+            and not needs_parentheses(first, one_line.operand_levels(chain[-1])[0], equals)
+        ):
             chain.append(first)
-            first = first.left
-        self.expression(first, level, equals)
+        self.expression(first, one_line.operand_levels(chain[-1])[0], equals)
         for index, link in enumerate(reversed(chain)):
             self.lines.newline(column, link.right.span.start)
             self.lines.write(f"{link.operator} ")

@@ -1,4 +1,4 @@
-"""Trees as text on one line, with no more parentheses than the grammar needs."""
+"""Trees as text on one line, with the parentheses that the grammar needs and few more."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ _EXTENDING = -1
 """The level of forms that reach as far to the right as they can: as an operand they need parentheses."""
 
 Lets = ast.Let | ast.LetDim | ast.LetAssert | ast.LetAssertEq | ast.LetFunction
+_RARE_OPERATORS = frozenset({"mod", "div", "@"})
 _CALLED_WITH_PARENTHESES = frozenset({"cdiv", "min", "max"})
 _NOT_BEFORE_A_POINT = (ast.Number, ast.Hole, ast.Spread)
 
@@ -93,7 +94,19 @@ def operand_levels(e: ast.Binary) -> tuple[int, int]:
     if e.operator in RIGHT_ASSOCIATIVE:
         minus = isinstance(e.right, ast.Unary) and e.right.operator == "-" and level == POWER
         return level + 1, NEGATION if minus else level
-    return (level + 1 if level == COMPARISON else level), level + 1
+    return (level + 1 if level == COMPARISON or _reads_badly(e) else level), level + 1
+
+
+def _reads_badly(e: ast.Binary) -> bool:
+    """Whether few would know how `a op b op c` groups: `B * K div K` is written `(B * K) div K`."""
+    if not isinstance(e.left, ast.Binary) or BINARY[e.left.operator] != BINARY[e.operator]:
+        return False
+    return e.left.operator != e.operator and not {e.left.operator, e.operator}.isdisjoint(_RARE_OPERATORS)
+
+
+def unary_level(operator: str) -> int:
+    """The level that the operand needs: above what the grammar asks, in `not (a == b)` and `-(x ^ y)`."""
+    return {"-": APPLICATION, "not": SUM}.get(operator, ARGUMENT)
 
 
 def _plain(e: ast.Expr, equals: bool) -> str:
@@ -121,7 +134,7 @@ def _plain(e: ast.Expr, equals: bool) -> str:
         case ast.NamedItem(name=name, value=value):
             return f"{name}={flat(value)}"
         case ast.AxisPattern(inputs=inputs, output=output):
-            return f"{', '.join(map(_axes, inputs))} -> {_axes(output)}".strip()
+            return " ".join(f"{', '.join(map(_axes, inputs))} -> {_axes(output)}".split())
         case ast.Bracket(target=target, items=items):
             return f"{flat(target, POSTFIX)}[{comma(items)}]"
         case ast.FieldAccess(target=target, name=name):
@@ -134,7 +147,7 @@ def _plain(e: ast.Expr, equals: bool) -> str:
             return " ".join([flat(function, ARGUMENT), *(flat(a, ARGUMENT) for a in arguments)])
         case ast.Unary(operator=operator, operand=operand):
             return _unary(operator, operand, equals)
-        case ast.Binary(operator=operator, left=left, right=right):
+        case ast.Binary():
             return _chain(e, equals)
         case ast.Arrow():
             return _arrow(e)
@@ -144,24 +157,20 @@ def _plain(e: ast.Expr, equals: bool) -> str:
 
 def _chain(e: ast.Binary, equals: bool) -> str:
     """A binary expression; a chain to the left is walked in a loop, since it may be long."""
-    parts = []
-    first: ast.Expr = e
-    while isinstance(first, ast.Binary) and (first is e or not needs_parentheses(first, wanted, equals)):
-        wanted, right = operand_levels(first)
-        parts.append(f" {first.operator} {flat(first.right, right, equals)}")
-        first = first.left
-    return flat(first, wanted, equals) + "".join(reversed(parts))
+    parts: list[str] = []
+    while True:
+        wanted, wanted_right = operand_levels(e)
+        parts.append(f" {e.operator} {flat(e.right, wanted_right, equals)}")
+        if not isinstance(e.left, ast.Binary) or needs_parentheses(e.left, wanted, equals):
+            return flat(e.left, wanted, equals) + "".join(reversed(parts))
+        e = e.left
 
 
 def _unary(operator: str, operand: ast.Expr, equals: bool) -> str:
-    match operator:
-        case "-":
-            return "-" + flat(operand, POWER, equals)
-        case "not":
-            return "not " + flat(operand, NOT, equals)
-        case _:
-            record = isinstance(operand, ast.RecordLiteral | ast.RecordUpdate)
-            return f"!({flat(operand)})" if record else "!" + flat(operand, ARGUMENT)
+    if operator == "!":
+        record = isinstance(operand, ast.RecordLiteral | ast.RecordUpdate)
+        return f"!({flat(operand)})" if record else "!" + flat(operand, ARGUMENT)
+    return f"{'-' if operator == '-' else 'not '}{flat(operand, unary_level(operator), equals)}"
 
 
 def _arrow(e: ast.Arrow) -> str:

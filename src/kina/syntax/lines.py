@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from kina.source import Source
@@ -15,10 +15,10 @@ _BLANKS = " \t\r\f\v\ufeff"
 
 @dataclass(slots=True)
 class Line:
-    """Code, or a comment that has the line for itself; `trailing` is a comment after code."""
+    """Code, or a comment that has the line for itself; `trailing` are the comments after code."""
 
     text: str
-    trailing: str = ""
+    trailing: list[str] = field(default_factory=list)
     is_comment: bool = False
 
 
@@ -85,9 +85,9 @@ class Lines:
         last = self.done[-1] if self.done else None
         if last is None or last.is_comment or not last.text or "\n" in comment.text:
             return False
-        if not self.follows_code(comment.span.start) or last.trailing.startswith("//"):
+        if not self.follows_code(comment.span.start) or (last.trailing and last.trailing[-1].startswith("//")):
             return False
-        last.trailing = f"{last.trailing} {comment.text}".strip()
+        last.trailing.append(comment.text)
         return True
 
     def follows_code(self, offset: int) -> bool:
@@ -113,7 +113,7 @@ class Lines:
                 continue
             paragraph = list(group)
             column = max((len(x.text) for x in paragraph if x.trailing and len(x.text) <= _FAR), default=0)
-            lines += [f"{x.text:<{column}}  {x.trailing}" if x.trailing else x.text for x in paragraph]
+            lines += [f"{x.text:<{column}}  {' '.join(x.trailing)}" if x.trailing else x.text for x in paragraph]
         return "\n".join(lines).rstrip("\n") + "\n" if lines else ""
 
 

@@ -15,12 +15,29 @@ from kina.syntax.breaking import Breaker
 from kina.syntax.flat import print_expr
 from kina.syntax.lines import Lines
 from kina.syntax.literals import written_string
+from kina.syntax.parser import parse
 
+_MOST_ROUNDS = 8
 __all__ = ["format_module", "print_declaration", "print_expr"]
 
 
 def format_module(module: ast.Module, source: Source) -> str:
-    """A module that parsed without errors, laid out anew. `source` is the text that it was parsed from."""
+    """A module that parsed without errors, laid out anew. `source` is the text that it was parsed from.
+
+    A comment in the middle of a line moves to the line's end, and then the line may need no break any
+    more: so the text is laid out until it stays as it is, which nearly always means once.
+    """
+    text = _laid_out(module, source)
+    for _ in range(_MOST_ROUNDS):
+        source = Source(source.name, text)
+        following = _laid_out(parse(source).module, source)
+        if following == text:
+            break
+        text = following
+    return text
+
+
+def _laid_out(module: ast.Module, source: Source) -> str:
     printer = _Printer(source, module.comments)
     for declaration in module.declarations:
         printer.declaration(declaration)
