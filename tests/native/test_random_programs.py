@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -59,9 +60,9 @@ def compare(function: Function, sizes: dict[str, int], inputs: list[np.ndarray],
         np.testing.assert_allclose(wide[usable], expected[usable], rtol=limit, atol=limit)
 
 
-def try_program(choose: Choose[Any], exact: bool, steps: int, seed: int) -> None:
+def try_program(choose: Choose[Any], exact: bool, steps: int, seed: int, machine: native.Machine = MACHINE) -> None:
     function = Builder(choose, exact).build(steps)
-    executable = native.Executable(fuse(simplify(function)), MACHINE, worth_a_thread=0)
+    executable = native.Executable(fuse(simplify(function)), machine, worth_a_thread=0)
     rng = np.random.default_rng(seed)
     try:
         for _ in range(3):
@@ -96,6 +97,18 @@ FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(Health
 @given(st.data(), st.booleans(), st.integers(1, 8), st.integers(0, 9))
 def test_native_code_agrees_with_the_reference_on_random_programs(data, exact, steps, seed):
     try_program(lambda options: data.draw(st.sampled_from(options)), exact, steps, seed)
+
+
+@pytest.mark.skipif(MACHINE.vector_bytes < 64, reason="needs a CPU with AVX-512 and so AVX2")
+@pytest.mark.parametrize("machine", [native.Machine.avx2(), native.Machine.sse2()], ids=["avx2", "sse2"])
+def test_programs_run_on_other_instruction_sets(machine):
+    for seed in range(1000, 1030):
+        generator = random.Random(seed)
+
+        def choose(options: Any, generator: random.Random = generator) -> Any:
+            return generator.choice(list(options))
+
+        try_program(choose, bool(seed % 2), 1 + seed % 9, seed, machine)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs mprotect of the C library")
