@@ -70,9 +70,13 @@ def literal(value: float | int | bool, dtype: DType) -> Operand:
 
 
 class Code:
-    """The body of one function. Sizes are computed once, in its entry block."""
+    """The body of one function. Sizes are computed once, in its entry block.
 
-    def __init__(self, sizes: Mapping[str, str]) -> None:
+    `fused` says whether the machine's multiply-add rounds once.
+    """
+
+    def __init__(self, sizes: Mapping[str, str], *, fused: bool = False) -> None:
+        self.fused = fused
         self._entry: list[str] = []
         self._lines: list[str] = []
         self._count = 0

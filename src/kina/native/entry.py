@@ -90,7 +90,17 @@ def program_key(program: KernelProgram, machine: Machine) -> str:
 def _emitters() -> str:
     """A hash of the code that makes machine code of kernels: a cached object is good as long as it is the same."""
     digest = hashlib.sha256()
-    for name in ("code", "contraction", "entry", "gemm", "loops", "mathematics", "primitives", "tiling"):
+    for name in (
+        "code",
+        "contraction",
+        "entry",
+        "float_functions",
+        "gemm",
+        "loops",
+        "mathematics",
+        "primitives",
+        "tiling",
+    ):
         digest.update((Path(__file__).parent / f"{name}.py").read_bytes())
     return digest.hexdigest()
 
@@ -115,7 +125,8 @@ def gemm_dtypes(program: KernelProgram) -> list[str]:
 
 
 def _kernel(program: KernelProgram, layout: Layout, number: int, kernel: Kernel, machine: Machine) -> str:
-    code = Code(_sizes(layout))
+    fused = machine.vector_bytes >= 32 or machine.architecture in ("aarch64", "arm64")
+    code = Code(_sizes(layout), fused=fused)
     prologue = _load_sizes(program, layout)
     buffers = {v: _buffer(code, layout, v) for v in {*kernel.inputs, kernel.output}}
     if isinstance(kernel, GemmKernel):

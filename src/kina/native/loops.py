@@ -26,6 +26,10 @@ from kina.types import DType
 
 STRETCH = 16384
 """Elements of a long row that one task takes."""
+_REDUCED_STRETCH = 256
+"""The same, where each element is a reduction."""
+_COLUMNS = 4
+"""Vectors of the inner loop that reductions of columns run down at once: whole pages of memory, not single lines."""
 _OUTPUT = -1
 """The operand number under which the inner loop reads back what a reduction kept in the output's row."""
 _ACCUMULATORS = 4
@@ -86,7 +90,7 @@ class LoopEmitter:
             row = code.let(f"udiv i64 {task}, {stretches}") if kernel.inner else task
             with self._rows(list(kernel.rows), row):
                 if kernel.inner is None:
-                    self._store(self.value(kernel.body), None)
+                    self._store(self.value(kernel.body))
                 else:
                     stretch = code.let(f"urem i64 {task}, {stretches}")
                     self._inner(kernel.inner, stretch)
@@ -115,20 +119,30 @@ class LoopEmitter:
             self._cache_row(body, loop)
             self._hoist(body, loop.variable)
         else:
-            start = code.let(f"mul nsw i64 {stretch}, {STRETCH}")
-            most = code.let(f"add nsw i64 {start}, {STRETCH}")
+            length = stretch_of(self.kernel)
+            start = code.let(f"mul nsw i64 {stretch}, {length}")
+            most = code.let(f"add nsw i64 {start}, {length}")
             stop = code.let(f"call i64 @llvm.smin.i64(i64 {most}, i64 {extent})")
             self._hoist(body, loop.variable)
         if self.cached is not None:
             body = _replaced(body, self.cached.again, Element(_OUTPUT, self.kernel.index))
         middle = start
         if self.lanes > 1 and self._stores_along(loop.variable) and self._vectorises(body, loop.variable):
-            middle = self._vector_end(body, loop.variable, start, stop, self.lanes)
-            with self._loop(loop.variable, start, middle, self.lanes), self._vector(loop.variable):
-                self._store(widen(code, self.value(body), self.lanes), loop.variable)
+            if any(isinstance(e, Reduce) and loop.variable in free_variables(e) for e in walk(body)):
+                middle = self._vector_loop(body, loop.variable, middle, stop, _COLUMNS * self.lanes)
+            middle = self._vector_loop(body, loop.variable, middle, stop, self.lanes)
         with self._loop(loop.variable, middle, stop, 1):
-            self._store(self.value(body), None)
+            self._store(self.value(body))
         self.cached = None
+
+    def _vector_loop(self, body: Scalar, variable: str, start: str, stop: str, lanes: int) -> str:
+        """Stores as many whole vectors as there are, and gives the place after them."""
+        kept, self.lanes = self.lanes, lanes
+        middle = self._vector_end(body, variable, start, stop, lanes)
+        with self._loop(variable, start, middle, lanes), self._vector(variable):
+            self._store(widen(self.code, self.value(body), lanes))
+        self.lanes = kept
+        return middle
 
     @contextmanager
     def _loop(self, variable: str, start: str, stop: str, step: int) -> Iterator[None]:
@@ -156,8 +170,8 @@ class LoopEmitter:
             whole = code.let(f"select i1 {condition}, i64 {whole}, i64 0")
         return code.let(f"add nsw i64 {start}, {whole}")
 
-    def _store(self, value: Operand, along: str | None) -> None:
-        """The output at the kernel's index; `along` is the vector loop, along which the output is contiguous."""
+    def _store(self, value: Operand) -> None:
+        """The output at the kernel's index: a vector along the vector loop, where the output is contiguous."""
         code, dtype = self.code, self.output.dtype
         pointer = self._address(self.output, self.kernel.index)
         memory = memory_type(dtype, value.lanes)
@@ -456,7 +470,12 @@ def stretches_of(kernel: LoopKernel) -> Dim:
     """How many tasks a row is."""
     if kernel.inner is None or has_row_reductions(kernel):
         return constant(1)
-    return ceil_div(kernel.inner.extent, STRETCH)
+    return ceil_div(kernel.inner.extent, constant(stretch_of(kernel)))
+
+
+def stretch_of(kernel: LoopKernel) -> int:
+    """How much of a row one task takes."""
+    return _REDUCED_STRETCH if any(isinstance(e, Reduce) for e in walk(kernel.body)) else STRETCH
 
 
 def has_row_reductions(kernel: LoopKernel) -> bool:

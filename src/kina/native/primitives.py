@@ -7,7 +7,7 @@ element's value never depends on where in the loop it falls.
 from __future__ import annotations
 
 from kina.native.code import Code, Operand, literal, register_type
-from kina.native.mathematics import emit_exp, emit_math
+from kina.native.mathematics import emit_math
 from kina.types import DType
 
 _COMPARE_FLOAT = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
@@ -82,8 +82,6 @@ def _float(code: Code, function: str, xs: list[Operand]) -> Operand:
         case "min" | "max":
             # Which zero is given of two does not matter: telling them apart takes twice as long.
             return give(f"call nsz {x.type} @llvm.{function}imum.{suffix(x)}({xs[0]}, {xs[1]})")
-        case "exp" if x.dtype is DType.F32:
-            return emit_exp(code, x)
     if function in _INTRINSIC:
         return give(f"call {x.type} @llvm.{_INTRINSIC[function]}.{suffix(x)}({x})")
     return emit_math(code, function, xs)
