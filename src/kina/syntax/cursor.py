@@ -172,7 +172,7 @@ class Cursor:
         """The next token is not what the grammar wants: the most telling error for it."""
         kind, span = self.kinds[self.position], self.token_span(self.position)
         if not help:
-            for index in (self.position, self.position - 1):
+            for index in range(self.position, self.position - 3, -1):
                 if self.is_foreign(index):
                     self.fail(syntax_errors.foreign_word(self.token_span(index), _FOREIGN[self.token_text(index)]))
             if kind == "=":

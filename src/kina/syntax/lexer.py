@@ -29,7 +29,7 @@ _TOKEN = re.compile(
     | (\n)                                                                # 2 line break
     | (//[^\n]*)                                                          # 3 line comment
     | (\.\.\.|->|\|>|\|\||&&|==|!=|<=|>=|:=                               # 4 operator or bracket
-      |/(?!\*)|[\[\](){},:=<>+@^!-]|\*(?!\*)|\.(?![0-9]))
+      |/(?!\*)|[\[\](){},:<>+@^!-]|=(?!>)|\*(?!\*)|\.(?![0-9]))
     | ((?:0[xX][0-9a-fA-F_]+
       |[0-9][0-9_]*(?:\.[0-9][0-9_]*)?(?:[eE][+-]?[0-9]+)?)               # 5 number, with what sticks to it
       (?:[A-Za-z0-9_']|\.(?!\.))*)
@@ -47,9 +47,9 @@ _BLOCK_EDGE = re.compile(r"/\*|\*/")
 _BYTE_ORDER_MARK = "\ufeff"
 
 _MEANT = {
-    "**": "^", "=>": "->", "<-": "<", "×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "≤": "<=", "≥": ">=",
+    "**": "^", "=>": "->", "×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "≤": "<=", "≥": ">=",
     "≠": "!=", "→": "->", "∧": "&&", "∨": "||", "¬": "not", "…": "...", "%": "mod", "&": "&&", "|": "||", "∃": "exists",
-    "λ": "fun", "\\": "fun",
+    "\\": "fun",
 }  # fmt: skip
 """What is not Kina, and the token that goes on in its place."""
 
@@ -165,7 +165,7 @@ def _checked(tokens: Tokens, group: int, start: int, end: int) -> str:
     text = tokens.source.text[start:end]
     span = Span(tokens.source, start, end)
     if group == _NUMBER:
-        if not text.isdecimal() and (problem := number_problem(text)):
+        if not (text.isdecimal() and len(text) < 20) and (problem := number_problem(text)):
             tokens.report(syntax_errors.malformed_number(span, problem))
         return "number"
     if group == _STRING:
@@ -206,8 +206,8 @@ def _strange(tokens: Tokens, start: int, column: int) -> int:
     if found == "#":
         tokens.report(syntax_errors.unexpected_character(Span(source, start, start + 1)))
         return line_end
-    if text.startswith("**", start):
-        found = "**"
+    if text.startswith(("**", "=>"), start):
+        found = text[start : start + 2]
     end = start + len(found)
     if found in _MEANT:
         tokens.report(syntax_errors.unexpected_character(Span(source, start, end), _MEANT[found]))
