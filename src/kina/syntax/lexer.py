@@ -58,7 +58,8 @@ _MEANT = {
 class Tokens:
     """`columns` holds the column of a token that starts a line, and 0 for any other.
 
-    The last token is `eof`. Comments are ranges of offsets, in order.
+    The last token is `eof`. Comments are ranges of offsets, in order. `strays` are where closing brackets
+    stand that close nothing.
     """
 
     source: Source
@@ -68,6 +69,7 @@ class Tokens:
     columns: list[int] = field(default_factory=list)
     comments: list[tuple[int, int]] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    strays: set[int] = field(default_factory=set)
 
     def add(self, kind: str, start: int, end: int, column: int) -> None:
         self.kinds.append(kind)
@@ -100,13 +102,11 @@ def lex(source: Source) -> Tokens:
                 kind = _KIND_OF_WORD.get(word, "name")
                 if kind != "name" and _is_member(tokens, kind, start):
                     kind = "name"
-                elif not word.isascii() and (good := _name_length(word)) < len(word):
+                elif not (word.isascii() or word.replace("'", "_").isidentifier()):
                     count = len(kinds)
-                    if good:
-                        tokens.add("name", start, start + good, start - line_start + 1 if fresh else 0)
-                    position = _strange(tokens, start + good, start - line_start + 1 if fresh and not good else 0)
+                    _mixed_word(tokens, start, end, start - line_start + 1 if fresh else 0)
                     fresh = fresh and len(kinds) == count
-                    break
+                    continue
             elif group == _OPERATOR:
                 kind = match[group]
             elif group == _COMMENT:
@@ -153,11 +153,25 @@ def _is_member(tokens: Tokens, word: str, start: int) -> bool:
     )
 
 
-def _name_length(word: str) -> int:
-    """How much of a word with letters beyond ASCII is a name."""
-    if not word[0].isidentifier():
-        return 0
-    return next((i for i, c in enumerate(word) if c != "'" and not ("a" + c).isidentifier()), len(word))
+def _mixed_word(tokens: Tokens, start: int, end: int, column: int) -> None:
+    """Reads a word in which there are characters that no name has: names, and what stands between them."""
+    text = tokens.source.text
+    while start < end:
+        length = 0
+        while start + length < end and _continues_name(text[start + length], length):
+            length += 1
+        count = len(tokens.kinds)
+        if length:
+            tokens.add("name", start, start + length, column)
+            start += length
+        else:
+            start = _strange(tokens, start, column)
+        if len(tokens.kinds) > count:
+            column = 0
+
+
+def _continues_name(c: str, length: int) -> bool:
+    return ("a" + c).isidentifier() or c == "'" if length else c.isidentifier()
 
 
 def _checked(tokens: Tokens, group: int, start: int, end: int) -> str:
