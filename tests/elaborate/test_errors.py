@@ -23,7 +23,7 @@ CASES = {
     "if": (F + "if N > 1 then x else x", "K0202", "not supported yet"),
     "lambdas": (F + "(fun y -> y) x", "K0202", "function values"),
     "records": (F + "{ a = x }", "K0202", "records"),
-    "indexing": (F + "x[0, :]", "K0202", "indexing"),
+    "an index that may be outside": (F + "x[0, :]", "K0305", "has to end inside axis 0"),
     "segments": ("let f [...S] (x : F32[...S]) : F32[...S] = x", "K0202", "segments"),
     "dtype variables": ("let f [T : Float, N] (x : T[N]) : T[N] = x", "K0202", "dtype variables"),
     "existential types": ("let f [N] (x : F32[N]) : exists [n] requires (n <= N). F32[n] = x", "K0202", "existential"),

@@ -107,11 +107,12 @@ class LoopEmitter:
             yield
 
     def _inner(self, loop: Loop, stretch: str) -> None:
-        code, body = self.code, self.kernel.body
+        code = self.code
+        body = with_reciprocals(self.kernel.body, loop.variable, self.dtypes)
         extent = code.dim(loop.extent)
         if has_row_reductions(self.kernel):
             start, stop = "0", extent
-            self._cache_row(loop)
+            self._cache_row(body, loop)
             self._hoist(body, loop.variable)
         else:
             start = code.let(f"mul nsw i64 {stretch}, {STRETCH}")
@@ -216,7 +217,8 @@ class LoopEmitter:
             if i.value == 0:
                 continue
             position = code.dim(i)
-            step = position if stride == "1" else code.let(f"mul nsw i64 {position}, {stride}")
+            contiguous = self.along is not None and self.along in i.variables
+            step = position if contiguous or stride == "1" else code.let(f"mul nsw i64 {position}, {stride}")
             offset = step if offset is None else code.let(f"add nsw i64 {offset}, {step}")
         if offset is None:
             return buffer.pointer
@@ -358,12 +360,11 @@ class LoopEmitter:
         for child in children(e):
             self._hoist(child, variable)
 
-    def _cache_row(self, loop: Loop) -> None:
+    def _cache_row(self, body: Scalar, loop: Loop) -> None:
         """Chooses what a reduction along the row computes and the inner loop needs again.
 
         It is kept in the output's row, which the inner loop overwrites only after reading.
         """
-        body = self.kernel.body
         if self.kernel.index[-1] is not variable(loop.variable):
             return
         needed = set(_outside_reductions(body))
@@ -476,6 +477,32 @@ def coefficient(index: Dim, variable: str) -> Dim:
             rest = tuple(a for a in monomial if a is not powers[0])
             step = step + (of_monomial(rest) if rest else constant(1)) * coefficient
     return step
+
+
+def with_reciprocals(e: Scalar, variable: str, dtypes: tuple[DType, ...]) -> Scalar:
+    """Divisions of a function's value (`exp x`) by what a loop leaves the same, as products with its reciprocal.
+
+    Nobody expects the last bit of such a quotient, and dividing takes longer than all of `exp`. Both sides are scaled
+    where the divisor is near the ends of its range, so that its reciprocal is no denormal and no infinity.
+    """
+    e = rebuild(e, lambda child: with_reciprocals(child, variable, dtypes))
+    match e:
+        case Call("div", (Call(function, _) as above, below)) if function in COSTLY and variable in free_variables(e):
+            dtype = result_dtype(e, dtypes)
+            if variable in free_variables(below) or dtype not in _RANGE:
+                return e
+            size = Call("abs", (below,))
+            near, far, factor = (Literal(2.0**n, dtype) for n in _RANGE[dtype])
+            back = Literal(2.0 ** -_RANGE[dtype][2], dtype)
+            small, large = Call("lt", (size, near)), Call("gt", (size, far))
+            scale = Call("select", (small, factor, Call("select", (large, back, Literal(1.0, dtype)))))
+            reciprocal = Call("div", (Literal(1.0, dtype), Call("mul", (below, scale))))
+            return Call("mul", (Call("mul", (above, scale)), reciprocal))
+    return e
+
+
+_RANGE = {DType.F32: (-100, 100, 64), DType.F64: (-900, 900, 512)}
+"""Powers of two: beyond the first two a divisor is scaled by the third, up or down."""
 
 
 def _mask(start: int, count: int) -> str:

@@ -28,14 +28,11 @@ _LN2_LOW = math.log(2.0) - _LN2_HIGH
 
 def emit_exp(code: Code, x: Operand) -> Operand:
     """e^x in F32, within 1.5 ulp; 0 below -104, infinite above 88.8; NaN stays NaN."""
-    vector, integers = x.type, register_type(DType.I32, x.lanes)
+    vector = x.type
     suffix = "f32" if x.lanes == 1 else f"v{x.lanes}f32"
 
     def number(value: float) -> str:
         return _splat(code, literal(value, DType.F32), x.lanes)
-
-    def integer(value: int) -> str:
-        return _splat(code, literal(value, DType.I32), x.lanes)
 
     def fma(a: str, b: str, c: str) -> str:
         return code.let(f"call {vector} @llvm.fmuladd.{suffix}({vector} {a}, {vector} {b}, {vector} {c})")
@@ -49,17 +46,29 @@ def emit_exp(code: Code, x: Operand) -> Operand:
     series = number(1 / 5040)
     for k in (720, 120, 24, 6, 2, 1, 1):
         series = fma(series, r, number(1 / k))
+    return Operand(_scaled(code, series, n, shifted, x.lanes), DType.F32, x.lanes)
+
+
+def _scaled(code: Code, value: str, n: str, shifted: str, lanes: int) -> str:
+    """`value * 2^n`, rounded once. `shifted` is `n + _SHIFT`, whose low bits are the integer n."""
+    vector, integers = register_type(DType.F32, lanes), register_type(DType.I32, lanes)
+    if lanes == 16:  # AVX-512
+        unused = f"{vector} poison, i16 -1, i32 4"
+        return code.let(f"call {vector} @llvm.x86.avx512.mask.scalef.ps.512({vector} {value}, {vector} {n}, {unused})")
+
+    def integer(number: int) -> str:
+        return _splat(code, literal(number, DType.I32), lanes)
+
     bits = code.let(f"bitcast {vector} {shifted} to {integers}")
     whole = code.let(f"sub {integers} {bits}, {integer(_SHIFT_BITS)}")
     first = code.let(f"ashr {integers} {whole}, {integer(1)}")
     second = code.let(f"sub {integers} {whole}, {first}")
-    result = series
     for part in (first, second):
         biased = code.let(f"add {integers} {part}, {integer(127)}")
         exponent = code.let(f"shl {integers} {biased}, {integer(23)}")
         power = code.let(f"bitcast {integers} {exponent} to {vector}")
-        result = code.let(f"fmul {vector} {result}, {power}")
-    return Operand(result, DType.F32, x.lanes)
+        value = code.let(f"fmul {vector} {value}, {power}")
+    return value
 
 
 def emit_math(code: Code, function: str, xs: list[Operand]) -> Operand:

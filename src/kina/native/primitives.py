@@ -80,7 +80,8 @@ def _float(code: Code, function: str, xs: list[Operand]) -> Operand:
         case "neg":
             return give(f"fneg {x}")
         case "min" | "max":
-            return give(f"call {x.type} @llvm.{function}imum.{suffix(x)}({xs[0]}, {xs[1]})")
+            # Which zero is given of two does not matter: telling them apart takes twice as long.
+            return give(f"call nsz {x.type} @llvm.{function}imum.{suffix(x)}({xs[0]}, {xs[1]})")
         case "exp" if x.dtype is DType.F32:
             return emit_exp(code, x)
     if function in _INTRINSIC:
