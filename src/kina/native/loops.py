@@ -490,8 +490,7 @@ def identity(kind: str, dtype: DType) -> Operand:
         return literal(0 if kind == "sum" else 1, dtype)
     if dtype.is_float:
         return literal(float("-inf") if kind == "max" else float("inf"), dtype)
-    bits = dtype.itemsize * 8
-    least, greatest = (0, 2**bits - 1) if dtype is DType.U8 else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    least, greatest = dtype.integer_range
     return literal(least if kind == "max" else greatest, dtype)
 
 
