@@ -114,7 +114,7 @@ def module_of(program: KernelProgram, machine: Machine) -> str:
     functions.append(_entry(program, layout))
     declarations = [*DECLARED_LIBRARY, "declare void @kina_run(ptr, ptr, i64)", "declare void @kina_barrier(i64)"]
     declarations += [gemm_declaration(dtype) for dtype in gemm_dtypes(program)]
-    return "\n\n".join(["\n".join(declarations), *functions]) + "\n"
+    return "\n\n".join(["\n".join(declarations), *functions]) + "\n\n!0 = !{i32 1}\n"
 
 
 def gemm_dtypes(program: KernelProgram) -> list[str]:
