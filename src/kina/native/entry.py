@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 
 from kina.core.ir import Value
-from kina.dims.dim import Dim, product
-from kina.kernels.expressions import walk
+from kina.dims.dim import Dim, constant, product
+from kina.kernels.expressions import children
 from kina.kernels.ir import GemmKernel, Kernel, KernelProgram
 from kina.native.code import Code
 from kina.native.contraction import ContractionEmitter, gemm_dtype
@@ -24,9 +24,9 @@ from kina.native.gemm_library import gemm_declaration
 from kina.native.loops import Buffer, LoopEmitter
 from kina.native.machine import Machine
 from kina.native.mathematics import DECLARED_LIBRARY
-from kina.native.schedule import tasks_of
+from kina.native.schedule import has_row_reductions, tasks_of
 from kina.native.tiling import scratch_bytes
-from kina.ops.scalar import Reduce
+from kina.ops.scalar import Reduce, Scalar
 
 ENTRY = "kina_entry"
 ALIGNMENT = 64
@@ -204,10 +204,19 @@ def work_of(kernel: Kernel) -> Dim:
     """Roughly how many elements a kernel computes or combines."""
     if isinstance(kernel, GemmKernel):
         return product([loop.extent for loop in kernel.batch]) * kernel.m * kernel.n * kernel.k
-    extents = [loop.extent for loop in kernel.loops]
-    reduced = max((e.extent for e in walk(kernel.body) if isinstance(e, Reduce)), key=str, default=None)
-    inside = reduced is not None and kernel.inner is None
-    return product([*extents, reduced]) if inside and reduced is not None else product(extents)
+    rows = product([loop.extent for loop in kernel.rows])
+    if kernel.inner is None:
+        return rows * (_steps(kernel.body) + 1)
+    once_a_row = has_row_reductions(kernel)
+    return rows * kernel.inner.extent * (1 if once_a_row else _steps(kernel.body) + 1)
+
+
+def _steps(e: Scalar) -> Dim:
+    """How many elements the reductions of an expression combine."""
+    inside = constant(0)
+    for child in children(e):
+        inside = inside + _steps(child)
+    return e.extent * (inside + 1) if isinstance(e, Reduce) else inside
 
 
 def _entry(program: KernelProgram, layout: Layout) -> str:
