@@ -13,6 +13,7 @@ import kina
 
 FOLDER = Path(__file__).parents[2] / "examples" / "companion"
 rng = np.random.default_rng(5)
+SIZES = [(1, 1, 1, 1), (2, 3, 8, 5), (0, 3, 4, 2), (2, 0, 5, 3), (3, 70, 129, 65)]
 
 
 def draw(*shape: int) -> np.ndarray:
@@ -55,7 +56,7 @@ def programs():
 
 
 @pytest.mark.parametrize("make", [draw, strided])
-@pytest.mark.parametrize(("b", "s", "d", "h"), [(1, 1, 1, 1), (2, 3, 8, 5), (0, 3, 4, 2), (2, 0, 5, 3), (3, 70, 129, 65)])
+@pytest.mark.parametrize(("b", "s", "d", "h"), SIZES)
 def test_normalisation_and_feed_forward(programs, make, b, s, d, h):
     x, norm = make(b, s, d), draw(d)
     gate, up, down = draw(d, h), draw(h, d).T, draw(h, d)
