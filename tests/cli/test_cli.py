@@ -382,7 +382,7 @@ def test_explain_shows_kernels_unless_told_otherwise(run: Run) -> None:
     result = run("explain", "good.kina:heads")
     assert (result.exit_code, result.stdout) == (0, run("explain", "--kernels", "good.kina:heads").stdout)
     assert "kernel" in result.stdout
-    assert "define void" in run("explain", "--llvm", "good.kina:heads").stdout
+    assert "@kina_entry(ptr" in run("explain", "--llvm", "good.kina:heads").stdout
 
 
 def test_explain_shows_a_whole_file(run: Run) -> None:

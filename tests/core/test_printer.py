@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kina.core.ir import Apply
 from kina.core.printer import print_program
 from kina.core.verifier import InvalidCore, verify
-from kina.core.ir import Apply
 from kina.passes.simplify import simplify
 from kina.passes.specialise import specialise
 from kina.pipeline import check as check_source

@@ -11,7 +11,9 @@ CASES = {
     "an unknown name suggests a close one": (F + "x * ww", "K0201", "did you mean `w`?"),
     "an unknown function suggests an operation": (F + "epx x", "K0201", "did you mean `exp`?"),
     "an unknown dimension lists those in scope": ("let f [N] (x : F32[K]) : F32 = 1.0", "K0201", "in scope: N"),
-    "a dimension without any in scope says where to declare it": ("let f (x : F32[K]) : F32 = 1.0", "K0201", "declare it"),
+    "a dimension without any in scope says where to declare it": (
+        "let f (x : F32[K]) : F32 = 1.0", "K0201", "declare it",
+    ),
     "an unknown type suggests a close one": ("let f (x : F23) : F32 = 1.0", "K0201", "`F32`"),
     "a dimension is not a value": (F + "x * N", "K0201", "is a dimension, not a value"),
     "a value is not a dimension": (F + "broadcast w [x, M]", "K0201", "is a value, not a dimension"),
@@ -21,7 +23,7 @@ CASES = {
     "if": (F + "if N > 1 then x else x", "K0202", "not supported yet"),
     "lambdas": (F + "(fun y -> y) x", "K0202", "function values"),
     "records": (F + "{ a = x }", "K0202", "records"),
-    "indexing": (F + "x[0, :]", "K0202", "indexing"),
+    "an index that may be outside": (F + "x[0, :]", "K0305", "has to end inside axis 0"),
     "segments": ("let f [...S] (x : F32[...S]) : F32[...S] = x", "K0202", "segments"),
     "dtype variables": ("let f [T : Float, N] (x : T[N]) : T[N] = x", "K0202", "dtype variables"),
     "existential types": ("let f [N] (x : F32[N]) : exists [n] requires (n <= N). F32[n] = x", "K0202", "existential"),
@@ -71,7 +73,9 @@ CASES = {
     "an order that is none": (F + "transpose x [0, 0]", "K0206", "is not an order of the 2 axes"),
     "an order that is no list": (F + "transpose x 0", "K0206", "an order of axes"),
     "a shape that is no list": (F + "reshape x N", "K0206", "wants a shape"),
-    "the last axis has no neighbour": ("let f [N] (x : F32[N]) : F32[N] = flatten_pair[axis=0] x", "K0206", "is the last"),
+    "the last axis has no neighbour": (
+        "let f [N] (x : F32[N]) : F32[N] = flatten_pair[axis=0] x", "K0206", "is the last",
+    ),
     "broadcast to fewer axes": (F + "broadcast x [M]", "K0206", "cannot remove axes"),
     # holes, dimensions, types
     "a named hole": (F + "x * ?scale", "K0207", "hole `?scale`"),
@@ -104,7 +108,9 @@ CASES = {
     ),
     "an annotation": (F + "let y : F32[M, N] = x in x", "K0302", "`y`"),
     "dtypes that differ": ("let f [N] (x : F32[N]) (n : I64[N]) : F32[N] = x * n", "K0303", "F32 and I64 do not mix"),
-    "a dtype that an operation does not take": ("let f [N] (n : I64[N]) : I64[N] = exp n", "K0303", "not defined for I64"),
+    "a dtype that an operation does not take": (
+        "let f [N] (n : I64[N]) : I64[N] = exp n", "K0303", "not defined for I64",
+    ),
     "matmul of vectors": ("let f [N] (x : F32[N]) : F32[N] = matmul x x", "K0304", "at least 2 axes"),
     "concat of different ranks": (F + "concat[axis=0] x w", "K0304", "number of axes"),
     # obligations
@@ -115,9 +121,15 @@ CASES = {
         "let g [A] requires (A mod 2 = 0) (a : F32[A]) : F32[A] = a\nlet f [N] (x : F32[N]) : F32[N] = g x",
         "K0305", "g requires A mod 2 = 0",
     ),
-    "squeeze of an axis that is not 1": ("let f [N, M] (x : F32[N, M]) : F32[M] = squeeze[axis=0] x", "K0305", "has to be 1"),
-    "reinterpret of another volume": ("let f [N, M] (x : F32[N, M]) : F32[N] = reinterpret x [N]", "K0305", "number of elements"),
-    "a reshape of another volume": ("let f [N, M] (x : F32[N, M]) : F32[N] = reshape x [N]", "K0308", "they differ for"),
+    "squeeze of an axis that is not 1": (
+        "let f [N, M] (x : F32[N, M]) : F32[M] = squeeze[axis=0] x", "K0305", "has to be 1",
+    ),
+    "reinterpret of another volume": (
+        "let f [N, M] (x : F32[N, M]) : F32[N] = reinterpret x [N]", "K0305", "number of elements",
+    ),
+    "a reshape of another volume": (
+        "let f [N, M] (x : F32[N, M]) : F32[N] = reshape x [N]", "K0308", "they differ for",
+    ),
     "a dimension that nothing determines": (
         "let g [A, B] (a : F32[A * B]) : F32[A * B] = a\nlet f [N] (x : F32[N]) : F32[N] = g x", "K0309", "g[A, B]",
     ),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import re
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -13,7 +16,7 @@ import pytest
 from kina.diagnostics import KinaError
 from kina.native.build import at, int_, load_vector
 from kina.native.engine import compile_object
-from kina.native.gemm_driver import Gemm, driver_module
+from kina.native.gemm_driver import Gemm
 from kina.native.gemm_finish import Store
 from kina.native.gemm_library import gemm_declaration, gemm_ir, gemm_symbols
 from kina.native.machine import Machine
@@ -167,6 +170,36 @@ def test_the_result_may_have_any_strides(layout: Callable[[np.ndarray], np.ndarr
         assert np.isnan(c.base[holes]).all()
 
 
+def fenced(x: np.ndarray, at_end: bool) -> np.ndarray:
+    """A copy of `x`, laid out alike, that touches memory which must not be read: after its end, or before its start."""
+    order = "F" if x.flags.f_contiguous and not x.flags.c_contiguous else "C"
+    page = mmap.PAGESIZE
+    inner = -(-max(x.nbytes, 1) // page) * page
+    region = mmap.mmap(-1, inner + 2 * page)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(region))
+    for fence in (start, start + page + inner):
+        assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(fence), ctypes.c_size_t(page), 0) == 0
+    offset = page + (inner - x.nbytes if at_end else 0)
+    copy = np.frombuffer(region, x.dtype, x.size, offset).reshape(x.shape, order=order)
+    copy[...] = x
+    return copy
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect")
+@pytest.mark.parametrize("at_end", [True, False])
+@pytest.mark.parametrize("machine", machines)
+def test_nothing_outside_the_operands_is_read(machine: str, at_end: bool) -> None:
+    shapes = ((1, 37, 21), (3, 37, 21), (4, 16, 50), (5, 37, 21), (6, 64, 9), (8, 48, 30), (8, 50, 30), (20, 100, 33))
+    far = ((3, 1001, 1031), (8, 1024, 1000))
+    for m, n, k in (*shapes, *far):
+        for a_layout in (as_is, transposed):
+            for b_layout in (as_is, transposed):
+                a, b = random((m, k), "f32"), random((k, n), "f32", 1)
+                c = fenced(np.full((m, n), np.nan, np.float32), at_end)
+                fenced_a, fenced_b = fenced(a_layout(a), at_end), fenced(b_layout(b), at_end)
+                assert_product(compiled(machine, "f32")(fenced_a, fenced_b, c), a, b)
+
+
 @pytest.mark.parametrize("threads", [2, 3, 4])
 def test_results_are_the_same_to_the_last_bit_for_every_number_of_threads(threads: int) -> None:
     for m, n, k in (
@@ -245,10 +278,10 @@ def test_an_epilogue_is_applied_once_to_every_element(machine: str, threads: int
                 np.testing.assert_allclose(c, exact, rtol=1e-5, atol=2e-4)
 
 
-def test_one_module_can_hold_both_dtypes_and_compiles_for_other_machines() -> None:
+def test_gemm_compiles_for_other_machines() -> None:
     for machine in (Machine.neon(), Machine.avx512(), Machine.sse2()):
         for dtype in DTYPES:
-            assert compile_object(driver_module(machine, dtype), machine)[:4] == b"\x7fELF"
+            assert compile_object(gemm_ir(machine, dtype), machine)[:4] == b"\x7fELF"
 
 
 @pytest.mark.parametrize("machine", [Machine.avx512(), Machine.avx2(), Machine.neon(), Machine.sse2()])

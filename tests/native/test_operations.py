@@ -103,9 +103,9 @@ def test_native_code_agrees_with_the_reference_at_all_sizes_and_layouts(sample):
 
 
 SPECIAL = [
-    0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-45, -1e-40, 1.2e-38, 3.4e38, -3.4e38, 0.5, -0.5, 1.5,
-    2.5, 88.0, -104.0,
-]  # fmt: skip
+    *(0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-45, -1e-40, 1.2e-38, 3.4e38, -3.4e38),
+    *(0.5, -0.5, 1.5, 2.5, 88.0, -104.0),
+]
 
 
 @pytest.mark.parametrize("sample", [s for s in SAMPLES if s.values[0].operation.family == "elementwise"])

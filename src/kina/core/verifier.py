@@ -92,8 +92,8 @@ class _Verifying:
     def same_size(self, first: tuple[int, int], second: tuple[int, int], symbol: str) -> None:
         (i, a), (j, b) = first, second
         x, y = self.operands[i], self.operands[j]
-        if not (-x.rank <= a < x.rank and -y.rank <= b < y.rank) or (a >= 0 and x.rank != y.rank):
-            raise InvalidCore("the operands have different numbers of axes")
+        if not (-x.rank <= a < x.rank and -y.rank <= b < y.rank):
+            raise InvalidCore("an operand lacks an axis")
         _prove(equal(x.shape[a], y.shape[b]), self.facts)
 
     def same_dtype(self, first: int, second: int) -> None:
@@ -103,6 +103,10 @@ class _Verifying:
     def dtype(self, operand: int, wanted: DTypeClass) -> None:
         if not wanted.holds(self.operands[operand].dtype):
             raise InvalidCore(f"operand {operand} is not {wanted.value}")
+
+    def same_rank(self, first: int, second: int) -> None:
+        if self.operands[first].rank != self.operands[second].rank:
+            raise InvalidCore("the operands have different numbers of axes")
 
     def rank(self, operand: int, at_least: int) -> None:
         if self.operands[operand].rank < at_least:

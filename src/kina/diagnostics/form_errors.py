@@ -147,6 +147,10 @@ def not_a_permutation(span: Span, shown: str, order: Sequence[int], rank: int) -
     )  # fmt: skip
 
 
+def bad_index(span: Span, what: str) -> Diagnostic:
+    return _error("K0206", f"this index does not fit: {what}", span)
+
+
 def refused(span: Span, message: str, help: str | None) -> Diagnostic:
     return _error("K0206", message, span, help=(Help(help),) if help else ())
 

@@ -11,6 +11,7 @@ from kina.dims.proposition import equal
 from kina.elaborate.calls import call_function
 from kina.elaborate.context import POISON, Context, Meaning, Poison, Reported
 from kina.elaborate.dimensions import read_claim, read_dim
+from kina.elaborate.indexing import index
 from kina.elaborate.literals import is_literal, literal
 from kina.elaborate.matching import conform
 from kina.elaborate.obligations import assert_
@@ -216,10 +217,8 @@ def _call(
     context: Context, e: ast.Expr, function: ast.Expr, arguments: tuple[ast.Expr, ...], expected: Type | None,
     name: str | None,
 ) -> Tree:  # fmt: skip
-    brackets: tuple[ast.Expr, ...] | None = None
-    target = function
-    if isinstance(target, ast.Bracket):
-        brackets, target = target.items, target.target
+    brackets = function.items if isinstance(function, ast.Bracket) else None
+    target = function.target if isinstance(function, ast.Bracket) else function
     if isinstance(target, ast.Apply) and brackets is None:
         return _call(context, e, target.function, (*target.arguments, *arguments), expected, name)
     if isinstance(target, ast.FieldAccess):
@@ -227,14 +226,14 @@ def _call(
     if isinstance(target, ast.Lambda):
         raise context.report(form_errors.unsupported(target.span, "function values (`fun`)"))
     if not isinstance(target, ast.Name):
-        if brackets is not None and not arguments:
-            raise context.report(form_errors.unsupported(e.span, "indexing"))
         found = infer(context, target)
+        if isinstance(function, ast.Bracket) and not arguments and isinstance(found, Value):
+            return index(context, function, found, name)
         raise context.report(form_errors.not_a_function(target.span, tree_type(found)))
     if target.text in context.values:
         found = _name(context, target, None, None)
-        if brackets is not None and not arguments:
-            raise context.report(form_errors.unsupported(e.span, "indexing"))
+        if isinstance(function, ast.Bracket) and not arguments and isinstance(found, Value):
+            return index(context, function, found, name)
         raise context.report(form_errors.not_a_function(target.span, tree_type(found)))
     if target.text in context.module.declarations:
         return call_function(context, e, target.text, brackets or (), arguments, infer, expected, name)
@@ -248,8 +247,8 @@ def _call(
 
 _KNOWN_OPERATIONS = frozenset(
     """
-    stack split slice pad flip roll repeat einsum rearrange unflatten conv max_pool avg_pool gather take_along
-    scatter dynamic_slice update_slice one_hot top_k sort argsort nonzero compress zeros ones full iota eye
+    split roll einsum rearrange conv max_pool avg_pool gather take_along scatter dynamic_slice update_slice
+    one_hot top_k sort argsort nonzero compress
     uniform normal bernoulli categorical cumsum cumprod cummax stop_gradient grad value_and_grad vjp jvp jacobian
     hessian checkpoint custom_vjp map fold scan vmap print emit check with_seed ref dim_value to_dim
     """.split()  # noqa: SIM905

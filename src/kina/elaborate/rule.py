@@ -35,9 +35,6 @@ class CallRule:
     def same_size(self, first: tuple[int, int], second: tuple[int, int], symbol: str) -> None:
         (i, a), (j, b) = first, second
         x, y = self.operands[i], self.operands[j]
-        if x.rank != y.rank and a >= 0:
-            places = (self.spans[i], x), (self.spans[j], y)
-            raise self.context.report(shape_errors.ranks_differ(self.span, self.shown, *places))
         left, right = x.shape[a], y.shape[b]
         goal = equal(left, right)
         verdict = self.context.settle(goal, self.span, f"{self.shown} needs one {symbol}")
@@ -72,6 +69,12 @@ class CallRule:
         got = self.operands[operand].dtype
         if not wanted.holds(got):
             raise self.context.report(shape_errors.wrong_dtype(self.spans[operand], self.shown, wanted.value, got))
+
+    def same_rank(self, first: int, second: int) -> None:
+        x, y = self.operands[first], self.operands[second]
+        if x.rank != y.rank:
+            places = (self.spans[first], x), (self.spans[second], y)
+            raise self.context.report(shape_errors.ranks_differ(self.span, self.shown, *places))
 
     def rank(self, operand: int, at_least: int) -> None:
         x = self.operands[operand]

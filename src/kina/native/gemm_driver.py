@@ -12,8 +12,9 @@ from llvmlite import ir
 from kina.diagnostics import KinaError
 from kina.native.build import I64, PTR, at
 from kina.native.engine import load
-from kina.native.gemm import GEMM_ARGUMENTS, GEMM_TYPE, emit_gemm
+from kina.native.gemm import GEMM_ARGUMENTS, GEMM_TYPE
 from kina.native.gemm_finish import Epilogue, emit_finish
+from kina.native.gemm_library import gemm_symbols
 from kina.native.machine import Machine
 from kina.native.runtime import runtime_symbols
 from kina.native.tiling import scratch_bytes
@@ -25,7 +26,7 @@ _PER_RUN = tuple(name for name in GEMM_ARGUMENTS if name not in ("tid", "threads
 def driver_module(machine: Machine, dtype: str, epilogue: Epilogue | None = None) -> ir.Module:
     """A module with one entry, `gemm_run(arguments, threads)`: runs gemm on a team; `arguments` are i64 words."""
     module = ir.Module("gemm")
-    gemm = emit_gemm(module, machine, dtype)
+    gemm = ir.Function(module, GEMM_TYPE, f"kina_gemm_{dtype}")
     body = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR, I64, I64]), "body")
     body.linkage = "internal"
     b = ir.IRBuilder(body.append_basic_block("entry"))
@@ -49,11 +50,10 @@ def driver_module(machine: Machine, dtype: str, epilogue: Epilogue | None = None
 class Gemm:
     """Compiled gemm for one machine and dtype. `gemm(a, b, out)` computes `out[...] = a @ b` in place."""
 
-    def __init__(
-        self, machine: Machine, dtype: str, *, threads: int = 1, epilogue: Epilogue | None = None, level: int = 0
-    ) -> None:
+    def __init__(self, machine: Machine, dtype: str, *, threads: int = 1, epilogue: Epilogue | None = None) -> None:
         module = driver_module(machine, dtype, epilogue)
-        self._loaded = load(module, machine, ["gemm_run"], symbols=runtime_symbols(), level=level)
+        symbols = {**runtime_symbols(), **gemm_symbols(machine, [dtype])}
+        self._loaded = load(module, machine, ["gemm_run"], symbols=symbols)
         self._entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(self._loaded.address("gemm_run"))
         self._dtype = np.dtype(_NUMPY[dtype])
         self.threads = threads

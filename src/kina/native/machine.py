@@ -49,7 +49,7 @@ class Machine:
     @staticmethod
     def avx2() -> Machine:
         """A typical x86-64 desktop with AVX2 and FMA, whatever the host is."""
-        return Machine("x86_64-unknown-linux-gnu", "haswell", "", 32, 16, 4, l2=256 * KIB)
+        return Machine("x86_64-unknown-linux-gnu", "haswell", "", 32, 16, 4)
 
     @staticmethod
     def sse2() -> Machine:

@@ -1,4 +1,4 @@
-"""Values from nothing: literals."""
+"""Values from nothing: literals, fills, counts, the identity matrix."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kina.dims.dim import constant
-from kina.ops.base import Array, Operation, Parameter, Rule, Sample
-from kina.ops.scalar import Index, Literal, Pieces, Scalar
-from kina.types import DType, Tensor
+from kina.dims.dim import Dim, constant, variable
+from kina.ops.base import Array, DTypeClass, Kind, Operation, Parameter, Rule, Sample, argument, attribute, operation
+from kina.ops.scalar import Call, Cast, Element, Index, Literal, Pieces, Scalar, SizeValue
+from kina.types import DType, Shape, Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +53,117 @@ class Constant(Operation):
             Sample(cls(DType.I64, (4,), (1, 2, 3, 4)), ()),
             Sample(cls(DType.BOOL, (), (True,)), ()),
         ]
+
+
+_A, _B = variable("A"), variable("B")
+
+
+class _Fill(Operation):
+    """What `zeros` and `ones` share."""
+
+    dtype: DType
+    shape: Shape
+    value = 0
+    operand_names = ()
+
+    def type(self, rule: Rule, *operands: Tensor) -> Tensor:
+        return Tensor(self.dtype, self.shape)
+
+    def reference(self, *operands: Array) -> Array:
+        return np.full(tuple(map(int, self.shape)), self.value, self.dtype.numpy)
+
+    def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
+        return Literal(bool(self.value) if self.dtype is DType.BOOL else self.value, self.dtype)
+
+    @classmethod
+    def samples(cls) -> Sequence[Sample]:
+        return [Sample(cls(dtype, (_A, _B)), ()) for dtype in (DType.F32, DType.BF16, DType.I64, DType.BOOL)]  # type: ignore[call-arg]
+
+
+@operation("zeros", family="creation", torch="torch.zeros(shape)")
+class Zeros(_Fill):
+    """A tensor of zeros (`false` for Bool): `zeros[F32] [B, D]`."""
+
+    dtype: DType = attribute(Kind.DTYPE)
+    shape: Shape = argument(Kind.SHAPE)
+    operand_names = ()
+
+
+@operation("ones", family="creation", torch="torch.ones(shape)")
+class Ones(_Fill):
+    """A tensor of ones (`true` for Bool): `ones[F32] [B, D]`."""
+
+    dtype: DType = attribute(Kind.DTYPE)
+    shape: Shape = argument(Kind.SHAPE)
+    operand_names = ()
+    value = 1
+
+
+@operation("full", family="creation", torch="torch.full(shape, value)")
+class Full(Operation):
+    """A scalar in every place: `full value [B, D]`."""
+
+    shape: Shape = argument(Kind.SHAPE)
+    operand_names = ("value",)
+    linear = True
+
+    def type(self, rule: Rule, *operands: Tensor) -> Tensor:
+        if operands[0].rank != 0:
+            rule.refuse("full takes a scalar; `broadcast` stretches a tensor", operand=0)
+        return operands[0].with_shape(self.shape)
+
+    def reference(self, *operands: Array) -> Array:
+        return np.broadcast_to(operands[0], tuple(map(int, self.shape)))
+
+    def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
+        return Element(0, ())
+
+    @classmethod
+    def samples(cls) -> Sequence[Sample]:
+        return [Sample(cls((_A, _B)), (Tensor(dtype, ()),)) for dtype in (DType.F32, DType.I64, DType.BOOL)]
+
+
+@operation("iota", family="creation", torch="torch.arange(n)")
+class Iota(Operation):
+    """`0, 1, ..., n - 1`: `iota[I64] n`. In half precision, numbers beyond its exact range are rounded."""
+
+    dtype: DType = attribute(Kind.DTYPE)
+    n: Dim = argument(Kind.SIZE)
+    operand_names = ()
+
+    def type(self, rule: Rule, *operands: Tensor) -> Tensor:
+        if not DTypeClass.NUM.holds(self.dtype):
+            rule.refuse(f"iota counts in numbers, not in {self.dtype}")
+        return Tensor(self.dtype, (self.n,))
+
+    def reference(self, *operands: Array) -> Array:
+        return np.arange(int(self.n)).astype(self.dtype.numpy)
+
+    def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
+        return Cast(SizeValue(index[0]), self.dtype)
+
+    @classmethod
+    def samples(cls) -> Sequence[Sample]:
+        return [Sample(cls(dtype, _A), ()) for dtype in (DType.I64, DType.F32, DType.I32, DType.U8)]
+
+
+@operation("eye", family="creation", torch="torch.eye(n)")
+class Eye(Operation):
+    """The identity matrix: `eye[F32] n`."""
+
+    dtype: DType = attribute(Kind.DTYPE)
+    n: Dim = argument(Kind.SIZE)
+    operand_names = ()
+
+    def type(self, rule: Rule, *operands: Tensor) -> Tensor:
+        return Tensor(self.dtype, (self.n, self.n))
+
+    def reference(self, *operands: Array) -> Array:
+        return np.eye(int(self.n)).astype(self.dtype.numpy)
+
+    def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
+        return Cast(Call("eq", (SizeValue(index[0]), SizeValue(index[1]))), self.dtype)
+
+    @classmethod
+    def samples(cls) -> Sequence[Sample]:
+        return [Sample(cls(dtype, _A), ()) for dtype in (DType.F32, DType.I64, DType.BOOL)]

@@ -81,6 +81,7 @@ class Elementwise(Operation):
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         f = self.function
         for position in range(1, len(operands)):
+            rule.same_rank(0, position)
             for axis in range(operands[0].rank):
                 rule.same_size((0, axis), (position, axis), "the size")
         if f.condition:

@@ -312,6 +312,7 @@ class Concat(Operation):
         total = first.shape[self.axis]
         for position in range(1, len(operands)):
             rule.same_dtype(0, position)
+            rule.same_rank(0, position)
             for axis in range(first.rank):
                 if axis != self.axis:
                     rule.same_size((0, axis), (position, axis), f"axis {axis}")

@@ -253,13 +253,12 @@ class ExpressionParser(Cursor, ABC):
     def atom(self) -> ast.Expr:
         index = self.position
         kind = self.kinds[index]
-        if kind == "name":
+        if kind in ("name", "number"):
             self.position += 1
-            return ast.Name(self.text[self.starts[index] : self.ends[index]], span=self.token_span(index))
-        if kind == "number":
-            self.position += 1
-            text = self.text[self.starts[index] : self.ends[index]]
-            return ast.Number(text, number_value(text), span=self.token_span(index))
+            start, end = self.starts[index], self.ends[index]
+            text = self.text[start:end]
+            span = Span(self.source, start, end)
+            return ast.Name(text, span=span) if kind == "name" else ast.Number(text, number_value(text), span=span)
         if kind == "(":
             return self.parentheses()
         if kind == "[":

@@ -15,53 +15,73 @@ OPENERS = {opener: closer for closer, opener in CLOSERS.items()}
 _MARKED = frozenset({*CLOSERS, *OPENERS, "let", "in"})
 
 
-def lay_out(tokens: Tokens) -> Tokens:
-    """The tokens with `in` and `end` put in where the layout stands for them."""
-    out = Tokens(tokens.source, comments=tokens.comments, diagnostics=tokens.diagnostics)
-    kinds, starts, ends, columns = out.kinds, out.starts, out.ends, out.columns
-    open_: list[tuple[str, int]] = []  # brackets, and lets with their column
-    for kind, start, end, column in zip(tokens.kinds, tokens.starts, tokens.ends, tokens.columns, strict=True):
-        if column and not _closes(kind, open_):
-            previous = ends[-1] if ends else start
+def lay_out(tokens: Tokens) -> None:
+    """Puts `in` and `end` where the layout stands for them."""
+    columns = tokens.columns
+    scopes = _Scopes()
+    missing: list[tuple[int, str]] = []  # what to put in, before which token
+    for index, kind in enumerate(tokens.kinds):
+        column = columns[index]
+        if column and not (kind in CLOSERS and scopes.close(kind, peek=True)):
             if column == 1:
-                open_.clear()
-                if kinds:
-                    out.add("end", previous, previous, 0)
+                scopes = _Scopes()
+                if index:
+                    missing.append((index, "end"))
             elif kind != "in":
-                while (let := _innermost_let(open_)) is not None and column <= open_[let][1]:
-                    del open_[let:]
-                    out.add("in", previous, previous, 0)
+                while scopes.lets and column <= scopes.columns[-1]:
+                    scopes.leave_let()
+                    missing.append((index, "in"))
         if kind in _MARKED:
-            _follow(open_, kind, start, column, tokens)
-        kinds.append(kind)
-        starts.append(start)
-        ends.append(end)
-        columns.append(column)
-    return out
+            if kind in OPENERS:
+                scopes.open.append(kind)
+            elif kind in CLOSERS:
+                scopes.close(kind)
+            elif kind == "in":
+                scopes.leave_let()
+            elif column != 1:
+                start = tokens.starts[index]
+                scopes.enter_let(column or start - tokens.source.text.rfind("\n", 0, start))
+    for index, kind in reversed(missing):
+        end = tokens.ends[index - 1]
+        tokens.kinds.insert(index, kind)
+        tokens.starts.insert(index, end)
+        tokens.ends.insert(index, end)
+        tokens.columns.insert(index, 0)
 
 
-def _closes(kind: str, open_: list[tuple[str, int]]) -> bool:
-    """Whether a token closes the innermost open bracket."""
-    opener = CLOSERS.get(kind)
-    return opener is not None and next((o == opener for o, _ in reversed(open_) if o != "let"), False)
+class _Scopes:
+    """The brackets and lets that are open at a token, outermost first."""
 
+    def __init__(self) -> None:
+        self.open: list[str] = []
+        self.lets: list[int] = []  # where in `open` the lets are
+        self.columns: list[int] = []  # and in which column of the source
 
-def _innermost_let(open_: list[tuple[str, int]]) -> int | None:
-    return next((i for i in range(len(open_) - 1, -1, -1) if open_[i][0] == "let"), None)
+    def enter_let(self, column: int) -> None:
+        self.lets.append(len(self.open))
+        self.columns.append(column)
+        self.open.append("let")
 
+    def leave_let(self) -> None:
+        """Leaves the innermost let, and the brackets inside it that were never closed."""
+        if self.lets:
+            del self.open[self.lets.pop() :]
+            self.columns.pop()
 
-def _follow(open_: list[tuple[str, int]], kind: str, start: int, column: int, tokens: Tokens) -> None:
-    """Keeps the open lets and brackets; an unclosed bracket does not outlive the `in` of its let."""
-    if kind == "let":
-        if column != 1:
-            open_.append(("let", column or start - tokens.source.text.rfind("\n", 0, start)))
-    elif kind == "in":
-        if (let := _innermost_let(open_)) is not None:
-            del open_[let:]
-    elif kind in OPENERS:
-        open_.append((kind, 0))
-    else:
-        opener = CLOSERS[kind]
-        place = next((i for i in range(len(open_) - 1, -1, -1) if open_[i][0] == opener), None)
-        if place is not None:
-            del open_[place:]
+    def close(self, closer: str, *, peek: bool = False) -> bool:
+        """Closes a bracket, and whatever is open inside it; whether that bracket is the innermost one open.
+
+        With `peek` nothing is closed.
+        """
+        opener = CLOSERS[closer]
+        place = len(self.open) - 1
+        innermost = True
+        while place >= 0 and self.open[place] != opener:
+            innermost = innermost and self.open[place] == "let"
+            place -= 1
+        if place >= 0 and not peek:
+            del self.open[place:]
+            while self.lets and self.lets[-1] >= place:
+                self.lets.pop()
+                self.columns.pop()
+        return innermost and place >= 0

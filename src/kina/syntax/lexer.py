@@ -98,7 +98,7 @@ def lex(source: Source) -> Tokens:
             if group == _WORD:
                 word = match[group]
                 kind = _KIND_OF_WORD.get(word, "name")
-                if kind != "name" and _is_member(tokens, start):
+                if kind != "name" and _is_member(tokens, kind, start):
                     kind = "name"
                 elif not word.isascii() and (good := _name_length(word)) < len(word):
                     count = len(kinds)
@@ -137,10 +137,20 @@ def lex(source: Source) -> Tokens:
     return tokens
 
 
-def _is_member(tokens: Tokens, start: int) -> bool:
-    """Whether a word follows `name.` without a space: then it is a name even if it is a keyword (`std.test`)."""
+def _is_member(tokens: Tokens, word: str, start: int) -> bool:
+    """Whether a word touches a point after a value: then it is a name even if it is a keyword (`std.test`).
+
+    `exists [n].exists [m]. T` is the one place where a keyword follows so.
+    """
     kinds, starts, ends = tokens.kinds, tokens.starts, tokens.ends
-    return len(kinds) > 1 and kinds[-1] == "." and kinds[-2] == "name" and ends[-1] == start and ends[-2] == starts[-1]
+    return (
+        len(kinds) > 1
+        and kinds[-1] == "."
+        and ends[-1] == start
+        and ends[-2] == starts[-1]
+        and kinds[-2] in ("name", "projection", ")", "]", "}")
+        and word != "exists"
+    )
 
 
 def _name_length(word: str) -> int:

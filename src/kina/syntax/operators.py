@@ -14,7 +14,8 @@ SUM: Final = 7
 NEGATION: Final = 9
 POWER: Final = 10
 APPLICATION: Final = 11
-POSTFIX: Final = 12
+ARGUMENT: Final = 12
+POSTFIX: Final = 13
 
 BINARY: Final[dict[BinaryOperator, int]] = {
     ":=": ASSIGNMENT,

@@ -31,7 +31,9 @@ class ParseResult:
 
 def parse(source: Source) -> ParseResult:
     """Reads a file."""
-    parser = _Parser(lay_out(lex(source)))
+    tokens = lex(source)
+    lay_out(tokens)
+    parser = _Parser(tokens)
     module = parser.module()
     return ParseResult(module, tuple(sorted(parser.diagnostics, key=lambda d: d.span.start)))
 

@@ -1,0 +1,71 @@
+"""`x[i, 2:n, ..., :]` and `split`: sugar for `slice` and `squeeze`."""
+
+from __future__ import annotations
+
+from kina.core.ir import Tree, Value
+from kina.diagnostics import form_errors
+from kina.dims.dim import Dim, constant
+from kina.elaborate.context import Context
+from kina.elaborate.dimensions import read_dim
+from kina.elaborate.operations import operate
+from kina.source import Span
+from kina.syntax import ast
+
+
+def index(context: Context, e: ast.Bracket, x: Value, name: str | None) -> Tree:
+    """The part of `x` that an index picks: a number drops its axis, a slice keeps it, `...` stands for all others."""
+    if context.module.strict:
+        raise context.report(form_errors.sugar(e.span, "indexing", "slice[axis=...] x start stop, then squeeze"))
+    items = _one_for_each_axis(context, e, x.type.rank)
+    axis = 0
+    for item in items:
+        if isinstance(item, ast.Slice):
+            if (item.start, item.stop, item.step) != (None, None, None):
+                x = _sliced(context, e, x, axis, item)
+            axis += 1
+        else:
+            x = _picked(context, e, x, axis, item)
+    return x
+
+
+def _one_for_each_axis(context: Context, e: ast.Bracket, rank: int) -> list[ast.Expr]:
+    """The items with `...` and what is left out written as `:`."""
+    whole = ast.Slice(None, None, None, span=e.span)
+    dots = [n for n, item in enumerate(e.items) if isinstance(item, ast.Hole) and item.name is None]
+    given = len(e.items) - len(dots)
+    if given > rank or len(dots) > 1:
+        what = "`...` stands twice in it" if len(dots) > 1 else f"it has {given} items, and the tensor {rank} axes"
+        raise context.report(form_errors.bad_index(e.span, what))
+    items = list(e.items)
+    fill: list[ast.Expr] = [whole] * (rank - given)
+    if dots:
+        return [*items[: dots[0]], *fill, *items[dots[0] + 1 :]]
+    return [*items, *fill]
+
+
+def _sliced(context: Context, e: ast.Bracket, x: Value, axis: int, item: ast.Slice) -> Value:
+    if item.step is not None:
+        raise context.report(form_errors.unsupported(item.span, "slices with a step"))
+    size = x.type.shape[axis]
+    start = _position(context, item.start, size) if item.start is not None else constant(0)
+    stop = _position(context, item.stop, size) if item.stop is not None else size
+    return _slice(context, item.span, e.target.span, x, axis, start, stop)
+
+
+def _picked(context: Context, e: ast.Bracket, x: Value, axis: int, item: ast.Expr) -> Value:
+    start = _position(context, item, x.type.shape[axis])
+    one = _slice(context, item.span, e.target.span, x, axis, start, start + 1)
+    return operate(context, "squeeze", {"axis": axis}, "squeeze", item.span, (one,), (e.target.span,), None)
+
+
+def _position(context: Context, e: ast.Expr, size: Dim) -> Dim:
+    """A position along an axis; a negative number counts from the end."""
+    if isinstance(e, ast.Name) and e.text in context.values and e.text not in context.dims:
+        raise context.report(form_errors.unsupported(e.span, "indexing by a computed value"))
+    position = read_dim(context, e)
+    return size + position if position.value is not None and position.value < 0 else position
+
+
+def _slice(context: Context, span: Span, operand: Span, x: Value, axis: int, start: Dim, stop: Dim) -> Value:
+    static = {"axis": axis, "start": start, "stop": stop}
+    return operate(context, "slice", static, "slice", span, (x,), (operand,), None)

@@ -1,0 +1,62 @@
+"""Indexing, slicing and the operations that arrange elements, from source to value."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kina.core.interpreter import run
+
+X = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("index", "type_", "want"),
+    [
+        ("0, :, 1", "F32[B]", X[0, :, 1]),
+        ("1:", "F32[A - 1, B, C]", X[1:]),
+        (":2, ..., 0", "F32[2, B]", X[:2, ..., 0]),
+        ("..., C - 1", "F32[A, B]", X[..., -1]),
+        ("-1", "F32[B, C]", X[-1]),
+        (":, 1:B - 1", "F32[A, B - 2, C]", X[:, 1:-1]),
+        (":, :-2", "F32[A, B - 2, C]", X[:, :-2]),
+        ("A - 1, B div 2, 0", "F32", X[2, 2, 0]),
+        ("...", "F32[A, B, C]", X),
+    ],
+)
+def test_an_index_picks_what_numpy_picks(check, index, type_, want):
+    program = check(f"""
+        let f [A, B, C] requires (A >= 2 && B >= 2 && C >= 2) (x : F32[A, B, C]) : {type_} = x[{index}]
+    """).accepts()
+    (got,) = run(program.checked.function("f"), {"A": 3, "B": 4, "C": 5}, [X])
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    ("index", "code", "said"),
+    [
+        ("A", "K0305", "A = 1"),
+        ("2", "K0305", "does not always hold"),
+        ("0, 0, 0, 0", "K0206", "4 items, and the tensor 3 axes"),
+        ("..., 0, ...", "K0206", "stands twice"),
+        ("::2", "K0202", "slices with a step"),
+        ("x", "K0202", "computed value"),
+        ("3:2", "K0305", "cannot end before it starts"),
+    ],
+)
+def test_an_index_outside_is_an_error(check, index, code, said):
+    check(f"let f [A, B, C] (x : F32[A, B, C]) : F32 = reduce[sum, axis=0] x[{index}]").rejects(code, said)
+
+
+def test_a_rotary_half_is_negated_and_swapped(check):
+    program = check("""
+        let rotate_half [S, D] requires (D mod 2 = 0) (x : F32[S, D]) : F32[S, D] =
+          concat[axis=1] (-x[:, D / 2:]) x[:, :D / 2]
+    """).accepts()
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    (got,) = run(program.checked.function("rotate_half"), {"S": 2, "D": 4}, [x])
+    np.testing.assert_array_equal(got, np.concatenate([-x[:, 2:], x[:, :2]], 1))
+
+
+def test_concat_needs_operands_of_one_rank(check):
+    check("let f [A, B] (x : F32[A]) (y : F32[A, B]) : F32[2 * A] = concat[axis=0] x y").rejects("K0304")
