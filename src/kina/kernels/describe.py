@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kina.core.ir import Value
 from kina.dims.dim import Dim, constant, product
-from kina.kernels.expressions import children, free_variables, walk
+from kina.kernels.expressions import children, free_variables, most_steps, walk
 from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, LoopKernel
 from kina.ops.scalar import Call, Cast, Element, Literal, Pieces, Reduce, Scalar, SizeValue
 from kina.types import Tensor
@@ -118,7 +118,7 @@ def _text(e: Scalar, kernel: LoopKernel, names: dict[str, str], shared: dict[Sca
         case Cast(operand, dtype):
             return f"{dtype}({text(operand)})"
         case Reduce(kind, variable, extent, body):
-            return f"{kind} over {names[variable]} < {extent} of {text(body)}"
+            return f"{kind} over {names[variable]} < {_index(extent, names)} of {text(body)}"
         case Pieces(position, pieces):
             parts = [f"{_index(position, names)} < {bound} ? {text(piece)}" for bound, piece in pieces[:-1]]
             return "(" + " : ".join([*parts, text(pieces[-1][1])]) + ")"
@@ -154,7 +154,7 @@ def _work(kernel: Kernel) -> Dim:
     each = constant(0)
     for reduction in _reductions(kernel.body):
         inside = kernel.inner is not None and kernel.inner.variable in free_variables(reduction)
-        steps = reduction.extent * (kernel.inner.extent if inside and kernel.inner else constant(1))
+        steps = most_steps(reduction) * (kernel.inner.extent if inside and kernel.inner else constant(1))
         each = each + steps * (_calls(reduction.body) + 1)
     per_element = _calls(kernel.body)
     return rows * (each + per_element * (kernel.inner.extent if kernel.inner else constant(1)))

@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 
 from kina.core.ir import Value
-from kina.dims.dim import Dim, product
-from kina.kernels.expressions import walk
+from kina.dims.dim import Dim, constant, maximum, product
+from kina.kernels.expressions import children, most_steps
 from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, LoopKernel
 from kina.native.code import Code
 from kina.native.contraction import ContractionEmitter, gemm_dtype
@@ -25,7 +25,7 @@ from kina.native.loops import Buffer, LoopEmitter, stretches_of
 from kina.native.machine import Machine
 from kina.native.mathematics import DECLARED_LIBRARY
 from kina.native.tiling import scratch_bytes
-from kina.ops.scalar import Reduce
+from kina.ops.scalar import Reduce, Scalar
 
 ENTRY = "kina_entry"
 ALIGNMENT = 64
@@ -209,9 +209,16 @@ def work_of(kernel: Kernel) -> Dim:
     if isinstance(kernel, GemmKernel):
         return product([loop.extent for loop in kernel.batch]) * kernel.m * kernel.n * kernel.k
     extents = [loop.extent for loop in kernel.loops]
-    reduced = max((e.extent for e in walk(kernel.body) if isinstance(e, Reduce)), key=str, default=None)
-    inside = reduced is not None and kernel.inner is None
-    return product([*extents, reduced]) if inside and reduced is not None else product(extents)
+    return product([*extents, _steps(kernel.body)]) if kernel.inner is None else product(extents)
+
+
+def _steps(e: Scalar) -> Dim:
+    """How many elements an expression combines, by the longest way through its reductions."""
+    most = constant(1)
+    for child in children(e):
+        steps = _steps(child)
+        most = steps if most.value == 1 else most if steps.value == 1 or steps is most else maximum(most, steps)
+    return most * most_steps(e) if isinstance(e, Reduce) else most
 
 
 def _entry(program: KernelProgram, layout: Layout) -> str:
