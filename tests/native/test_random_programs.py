@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from kina import native
 from kina.core.interpreter import run
-from kina.core.ir import Function, Parameter
+from kina.core.ir import Apply, Function, Parameter
 from kina.core.printer import print_program
 from kina.dims.dim import variable
 from kina.kernels import fuse
@@ -29,6 +30,7 @@ from random_programs import LAYOUTS, Builder, Choose, draw_array, draw_sizes, la
 
 MACHINE = native.Machine.host()
 TOLERANCE = {DType.F64: 1e-9, DType.F32: 2e-3, DType.BF16: 0.15}
+"""By the least exact dtype that a program computes with."""
 LARGEST = 1e4
 """Beyond this, differences of rounding are no longer told from faults."""
 
@@ -46,19 +48,21 @@ def compare(function: Function, sizes: dict[str, int], inputs: list[np.ndarray],
     got = executable.run(sizes, inputs)
     set_threads(2)
     again = executable.run(sizes, inputs)
+    used = {v.type.dtype for v in (*function.inputs, *(s.result for s in function.statements if isinstance(s, Apply)))}
+    worst = max(TOLERANCE.get(dtype, 0) for dtype in used)
     for value, x, y, z in zip(function.outputs, got, want, again, strict=True):
         assert x.shape == y.shape and x.dtype == y.dtype
         assert x.tobytes() == z.tobytes(), "a result depends on the number of threads"
-        limit = TOLERANCE.get(value.type.dtype, 0)
+        limit = worst if value.type.dtype in TOLERANCE else 0
         wide, expected = x.astype(np.float64), y.astype(np.float64)
         with np.errstate(all="ignore"):
             usable = ~(np.abs(expected) > LARGEST)
         np.testing.assert_allclose(wide[usable], expected[usable], rtol=limit, atol=limit)
 
 
-def try_program(choose: Choose[Any], exact: bool, steps: int, seed: int) -> None:
+def try_program(choose: Choose[Any], exact: bool, steps: int, seed: int, machine: native.Machine = MACHINE) -> None:
     function = Builder(choose, exact).build(steps)
-    executable = native.Executable(fuse(simplify(function)), MACHINE, worth_a_thread=0)
+    executable = native.Executable(fuse(simplify(function)), machine, worth_a_thread=0)
     rng = np.random.default_rng(seed)
     try:
         for _ in range(3):
@@ -93,6 +97,18 @@ FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(Health
 @given(st.data(), st.booleans(), st.integers(1, 8), st.integers(0, 9))
 def test_native_code_agrees_with_the_reference_on_random_programs(data, exact, steps, seed):
     try_program(lambda options: data.draw(st.sampled_from(options)), exact, steps, seed)
+
+
+@pytest.mark.skipif(MACHINE.vector_bytes < 64, reason="needs a CPU with AVX-512 and so AVX2")
+@pytest.mark.parametrize("machine", [native.Machine.avx2(), native.Machine.sse2()], ids=["avx2", "sse2"])
+def test_programs_run_on_other_instruction_sets(machine):
+    for seed in range(1000, 1030):
+        generator = random.Random(seed)
+
+        def choose(options: Any, generator: random.Random = generator) -> Any:
+            return generator.choice(list(options))
+
+        try_program(choose, bool(seed % 2), 1 + seed % 9, seed, machine)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs mprotect of the C library")

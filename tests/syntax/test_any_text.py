@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 import sys
 from pathlib import Path
@@ -17,8 +18,10 @@ from kina.syntax.parser import parse
 from kina.syntax.printer import format_module
 
 PROGRAM = (Path(__file__).parent / "every_form.kina").read_text(encoding="utf-8")
-SYMBOLS = ["...", "->", "|>", "||", "&&", "==", "!=", "<=", ">=", ":=", "(", ")", "[", "]", "{", "}", ",", ":", "=", "<", ">", "+", "-", "*", "/", "@", "^", "!", ".", "?", "|", ";", "#", "**", '"', "/*", "*/", "//", "'", "\\"]
-PIECES = [*sorted(KEYWORDS | WORD_OPERATORS), *SYMBOLS, "x", "F32", "assert", "assert_eq", "einsum", "1", "0.5", "\n", "\n  ", " "]
+SYMBOLS = r"""... -> |> || && == != <= >= := ( ) [ ] { } , : = < > + - * / @ ^ ! . ? | ; # ** " /* */ // ' \\"""
+WORDS = ["x", "F32", "assert", "assert_eq", "einsum", "1", "0.5", "\n", "\n  ", " "]
+PIECES = [*sorted(KEYWORDS | WORD_OPERATORS), *SYMBOLS.split(), *WORDS]
+TINY = ["", "\n", "\ufeff", "\0", "\ud800", "\r\n\r\n", "\f", "\t", "//", "/*", '"', '"\\', "?", "'", "0x", "1e", "1."]
 many = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -71,7 +74,7 @@ def test_a_good_program_cut_off_anywhere_is_survived():
         survives(PROGRAM[:end])
 
 
-@pytest.mark.parametrize("text", ["", "\n", "\ufeff", "\0", "\ud800", "\r\n\r\n", "\f", "\t", "//", "/*", '"', '"\\', "?", "'", "0x", "1e", "1."])
+@pytest.mark.parametrize("text", TINY)
 def test_tiny_texts_are_survived(text):
     survives(text)
 
@@ -79,9 +82,10 @@ def test_tiny_texts_are_survived(text):
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("(", ")"), ("[", "]"), ("f (", ")"), ("x[", "]"), ("{ a = ", " }"), ("-", ""), ("not ", ""), ("!", ""), ("(", ""), ("x ^ ", ""),
-        ("if a then b else ", ""), ("fun x -> ", ""), ("x -> ", ""), ("for i < N yield ", ""), ("exists [n]. ", ""),
-        ("let x = let y = ", " in y in x"), ("let (", ") = x in x"), ("/*", "*/"), ("let f (x : ", ") = x in x"),
+        ("(", ")"), ("[", "]"), ("f (", ")"), ("x[", "]"), ("{ a = ", " }"), ("-", ""), ("not ", ""), ("!", ""),
+        ("(", ""), ("x ^ ", ""), ("if a then b else ", ""), ("fun x -> ", ""), ("x -> ", ""), ("exists [n]. ", ""),
+        ("for i < N yield ", ""), ("let x = let y = ", " in y in x"), ("let (", ") = x in x"), ("/*", "*/"),
+        ("let f (x : ", ") = x in x"),
     ],
 )  # fmt: skip
 def test_deep_nesting_is_an_error_and_no_crash(before, after):
@@ -97,10 +101,12 @@ def test_a_hundred_levels_are_read():
 
 
 def test_little_room_on_pythons_stack_is_an_error_and_no_crash():
-    def deeper(levels):
-        return parse(Source("deep.kina", "let it = " + "(" * 90 + "x" + ")" * 90)) if levels == 0 else deeper(levels - 1)
+    text = "let it = " + "(" * 90 + "x" + ")" * 90
 
-    parsed = deeper(sys.getrecursionlimit() - len(__import__("inspect").stack()) - 120)
+    def deeper(levels):
+        return deeper(levels - 1) if levels else parse(Source("deep.kina", text))
+
+    parsed = deeper(sys.getrecursionlimit() - len(inspect.stack()) - 120)
     assert [d.code for d in parsed.diagnostics] == ["K0114"]
 
 

@@ -1,13 +1,13 @@
 """Findings as text for people: the source with the place marked, what is known, what would help.
 
-    error[K0301]: shapes do not match
-      ┌─ attention.kina:14:23
-      │
-    14│   let scores = matmul q k in
-      │                ^^^^^^^^^^ K would have to be both D_h and S
-      = they differ for S = 2, D_h = 1
-    help: transpose the last two axes of k
-    14│   let scores = matmul q (transpose k [0, 1, 3, 2]) in
+error[K0301]: shapes do not match
+  ┌─ attention.kina:14:23
+  │
+14│   let scores = matmul q k in
+  │                ^^^^^^^^^^ K would have to be both D_h and S
+  = they differ for S = 2, D_h = 1
+help: transpose the last two axes of k
+14│   let scores = matmul q (transpose k [0, 1, 3, 2]) in
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _TAB = 4
 _COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.NOTE: "36"}
 _MOST_LINES = 6
 """A span over more lines is shown by its first and last ones."""
+_LEAST_ROOM = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +47,15 @@ class _Mark:
 
 
 def render(diagnostics: Sequence[Diagnostic], *, color: bool = False, width: int = 100) -> str:
-    """All findings, one after the other, ready to print. Lines longer than `width` are left to the terminal."""
+    """All findings, one after the other, ready to print.
+
+    Of a source line longer than `width` the part around its marks is shown; messages are left whole.
+    """
     paint = _Paint(color)
-    return "\n".join("\n".join(_one(d, paint)) + "\n" for d in diagnostics)
+    return "\n".join("\n".join(_one(d, paint, width)) + "\n" for d in diagnostics)
 
 
-def _one(d: Diagnostic, paint: _Paint) -> Iterator[str]:
+def _one(d: Diagnostic, paint: _Paint, width: int) -> Iterator[str]:
     colour = _COLOURS[d.severity]
     yield paint(f"1;{colour}", f"{d.severity.value}[{d.code}]") + paint("1", f": {d.message}")
     lines = _marked_lines(d)
@@ -63,8 +67,9 @@ def _one(d: Diagnostic, paint: _Paint) -> Iterator[str]:
         if previous is not None and number > previous + 1:
             yield paint("34", f"{'·' * gutter}│")
         previous = number
-        yield paint("34", f"{number:>{gutter}}│") + f" {_shown(d.span.source.line_text(number))}".rstrip()
-        for mark_line in _underlines(lines[number], paint, colour):
+        text, marks = _cropped(_shown(d.span.source.line_text(number)), lines[number], width - gutter - 2)
+        yield paint("34", f"{number:>{gutter}}│") + f" {text}".rstrip()
+        for mark_line in _underlines(marks, paint, colour):
             yield paint("34", f"{bar}│") + f" {mark_line}"
     for note in d.notes:
         first, *rest = note.split("\n")
@@ -100,6 +105,27 @@ def _mark(lines: dict[int, list[_Mark]], span: Span, sign: str, text: str) -> No
         right = max(_width(content[:end]), left + 1)
         words = text if number == numbers[-1] else ""
         lines.setdefault(number, []).append(_Mark(left, right, sign, words))
+
+
+def _cropped(text: str, marks: list[_Mark], room: int) -> tuple[str, list[_Mark]]:
+    """A line and its marks, cut to `room` columns around the first mark where the line is longer."""
+    room = max(room, _LEAST_ROOM)
+    if _width(text) <= room:
+        return text, marks
+    first = min(mark.start for mark in marks)
+    left = 0 if max(mark.end for mark in marks) < room else max(0, first - room // 4)
+    cut, column = "", 0
+    for c in text:
+        if left <= column < left + room - 2:
+            cut += c
+        column += _columns(c)
+    before = "…" if left else ""
+    after = "…" if column > left + room - 2 else ""
+    shift = left - len(before)
+    moved = [
+        _Mark(m.start - shift, min(m.end - shift, room + 1), m.sign, m.text) for m in marks if m.start < left + room
+    ]
+    return before + cut + after, [_Mark(m.start, max(m.end, m.start + 1), m.sign, m.text) for m in moved]
 
 
 def _underlines(marks: Iterable[_Mark], paint: _Paint, colour: str) -> Iterator[str]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from kina.core.ir import Value
 from kina.diagnostics import form_errors
 from kina.dims.dim import constant
@@ -87,9 +85,7 @@ def _number(context: Context, e: ast.Expr, dtype: DType) -> Number:
             wide = float(value)
         except OverflowError:
             wide = float("inf")
-        with np.errstate(over="ignore"):
-            rounded = float(np.asarray(wide).astype(dtype.numpy))
-        if np.isinf(rounded):
+        if abs(wide) >= dtype.too_large:
             raise context.report(form_errors.literal_does_not_fit(e.span, text, dtype, f"it is too large for {dtype}"))
         return wide
     if dtype.is_integer:
@@ -97,8 +93,8 @@ def _number(context: Context, e: ast.Expr, dtype: DType) -> Number:
             raise context.report(
                 form_errors.literal_does_not_fit(e.span, text, dtype, f"the operation needs {dtype} here")
             )
-        info = np.iinfo(dtype.numpy)  # type: ignore[type-var]
-        if not info.min <= value <= info.max:
-            bounds = f"{dtype} holds {info.min} to {info.max}"
+        least, greatest = dtype.integer_range
+        if not least <= value <= greatest:
+            bounds = f"{dtype} holds {least} to {greatest}"
             raise context.report(form_errors.literal_does_not_fit(e.span, text, dtype, bounds))
     return value

@@ -26,9 +26,11 @@ from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, Loop, LoopKernel,
 from kina.kernels.parts import in_parts
 from kina.ops.contractions import Matmul
 from kina.ops.scalar import Call, Element, Index, Pieces, Reduce, Scalar
+from kina.ops.shape import ExpandDims, FlattenPair, Reinterpret, Reshape, Squeeze
 from kina.types import DType
 
 _ONE, _ZERO = constant(1), constant(0)
+_REGROUPING = (Reshape, Reinterpret, FlattenPair, ExpandDims, Squeeze)
 _LARGEST = 160
 """Nodes of the expression beyond which a value is stored."""
 
@@ -83,9 +85,11 @@ class _Fusion:
         return KernelProgram(self.function, self.function.inputs, outputs, tuple(kernels), checks, reasons)
 
     def _outputs(self) -> tuple[Value, ...]:
-        """A value of its own for each result: a copy where one is an input, or stands twice."""
+        """A value of its own for each result: what it is a mere reshape of; a copy where that is an input, or stands
+        twice."""
         outputs: list[Value] = []
-        for value in self.function.outputs:
+        for result in self.function.outputs:
+            value = self._same_in_memory(result)
             if value in self.made and value not in outputs:
                 outputs.append(value)
             else:
@@ -94,6 +98,12 @@ class _Fusion:
                 outputs.append(Value(f"{name} ({again + 1})" if again else name, value.type))
                 self.copies[outputs[-1]] = value
         return tuple(outputs)
+
+    def _same_in_memory(self, value: Value) -> Value:
+        """The value that this one only regroups: in row-major order both are the same memory."""
+        while (made := self.made.get(value)) is not None and isinstance(made.operation, _REGROUPING):
+            (value,) = made.arguments
+        return value
 
     # ------------------------------------------------------------ what is stored
 

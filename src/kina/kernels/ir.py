@@ -80,7 +80,8 @@ Kernel = LoopKernel | GemmKernel
 class KernelProgram:
     """A function as kernels in order. `outputs[i]` is the value that result number `i` is computed as.
 
-    Each value of `outputs` is computed by kernels of the program and stands there once.
+    It may have another shape than the result, of which it then is the same memory in row-major order. Each value of
+    `outputs` is computed by kernels of the program and stands there once.
     `reasons` say why a value was stored instead of being computed where it is used.
     """
 

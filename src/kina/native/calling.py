@@ -57,7 +57,7 @@ def compile_run(program: KernelProgram, code: Loaded, pool: Pool, scratch: int, 
         lines.append(f"{', '.join(inputs)}, = inputs")
         arrays = " and ".join(f"isinstance({local}, ndarray)" for local in inputs)
         lines.append(f"if not ({arrays}): return run(sizes, [asarray(x) for x in inputs])")
-    for local, value in zip(outputs, program.outputs, strict=True):
+    for local, value in zip(outputs, program.function.outputs, strict=True):
         scope[f"t_{local}"] = value.type.dtype.numpy
         shape = "(" + "".join(f"{_python(d, sizes)}, " for d in value.type.shape) + ")"
         lines.append(f"b = {_python(temporary_bytes(value), sizes)}")

@@ -72,11 +72,12 @@ def literal(value: float | int | bool, dtype: DType) -> Operand:
 class Code:
     """The body of one function. Sizes are computed once, in its entry block.
 
-    `fused` says whether the machine's multiply-add rounds once.
+    `fused` says whether the machine's multiply-add rounds once, `avx512` whether it has those instructions.
     """
 
-    def __init__(self, sizes: Mapping[str, str], *, fused: bool = False) -> None:
+    def __init__(self, sizes: Mapping[str, str], *, fused: bool = False, avx512: bool = False) -> None:
         self.fused = fused
+        self.avx512 = avx512
         self._entry: list[str] = []
         self._lines: list[str] = []
         self._count = 0

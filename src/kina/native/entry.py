@@ -17,13 +17,14 @@ from pathlib import Path
 from kina.core.ir import Value
 from kina.dims.dim import Dim, constant, maximum, product
 from kina.kernels.expressions import children, most_steps
-from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, LoopKernel
+from kina.kernels.ir import GemmKernel, Kernel, KernelProgram
 from kina.native.code import Code
 from kina.native.contraction import ContractionEmitter, gemm_dtype
 from kina.native.gemm_library import gemm_declaration
-from kina.native.loops import Buffer, LoopEmitter, stretches_of
+from kina.native.loops import Buffer, LoopEmitter
 from kina.native.machine import Machine
 from kina.native.mathematics import DECLARED_LIBRARY
+from kina.native.schedule import tasks_of
 from kina.native.tiling import scratch_bytes
 from kina.ops.scalar import Reduce, Scalar
 
@@ -126,7 +127,7 @@ def gemm_dtypes(program: KernelProgram) -> list[str]:
 
 def _kernel(program: KernelProgram, layout: Layout, number: int, kernel: Kernel, machine: Machine) -> str:
     fused = machine.vector_bytes >= 32 or machine.architecture in ("aarch64", "arm64")
-    code = Code(_sizes(layout), fused=fused)
+    code = Code(_sizes(layout), fused=fused, avx512=machine.vector_bytes == 64)
     prologue = _load_sizes(program, layout)
     buffers = {v: _buffer(code, layout, v) for v in {*kernel.inputs, kernel.output}}
     if isinstance(kernel, GemmKernel):
@@ -197,11 +198,6 @@ def _part(code: Code, tasks: str, which: str) -> str:
     extra = code.let(f"mul i64 {rest}, {which}")
     share = code.let(f"udiv i64 {extra}, %n")
     return code.let(f"add i64 {whole}, {share}")
-
-
-def tasks_of(kernel: LoopKernel) -> Dim:
-    """How many tasks a kernel has."""
-    return product([loop.extent for loop in kernel.rows]) * stretches_of(kernel)
 
 
 def work_of(kernel: Kernel) -> Dim:

@@ -144,7 +144,7 @@ def _exp(f: _Floats, x: str) -> str:
 
 def _scaled(f: _Floats, value: str, n: str, shifted: str) -> str:
     """`value * 2^n`, rounded once: in one instruction, or two exact steps, as 2^n may be beyond the range."""
-    if f.lanes == 16:  # only with AVX-512
+    if f.lanes == 16 and f.code.avx512:
         arguments = f"{f.type} {value}, {f.type} {n}, {f.type} poison, i16 -1, i32 4"
         return f.code.let(f"call {f.type} @llvm.x86.avx512.mask.scalef.ps.512({arguments})")
     whole = f.integer_op("sub", f.bits(shifted), f.integer(_SHIFT_BITS))

@@ -1,9 +1,7 @@
-"""A loop kernel as an LLVM function over a range of its tasks.
+"""A loop kernel as an LLVM function over a range of its tasks (see `schedule`).
 
-A task is a row (one value of each outer loop), or a stretch of a row where the row has no reductions to
-be computed first. The inner loop runs over vectors where every load along it has stride 1 or 0, which is
-asked once a call for arrays whose strides come from outside; otherwise, and for what is left over, it runs
-over single elements.
+The inner loop runs over vectors where every load along it has stride 1 or 0, which is asked once a call for arrays
+whose strides come from outside; otherwise, and for what is left over, it runs over single elements.
 """
 
 from __future__ import annotations
@@ -14,18 +12,29 @@ from dataclasses import dataclass
 
 from kina.core.ir import Value
 from kina.dims import dim as dims
-from kina.dims.atoms import Variable, parts
-from kina.dims.dim import Dim, ceil_div, constant, of_monomial, variable
+from kina.dims.dim import Dim, variable
 from kina.kernels.expressions import COSTLY, children, free_variables, rebuild, result_dtype, substitute, walk
 from kina.kernels.ir import Loop, LoopKernel
 from kina.native.code import Code, Operand, literal, memory_type, register_type
 from kina.native.machine import Machine
 from kina.native.primitives import emit_call, emit_cast, widen
+from kina.native.reciprocals import with_reciprocals
+from kina.native.schedule import (
+    TILE_COLUMNS,
+    TILE_ROWS,
+    NotAlong,
+    coefficient,
+    has_row_reductions,
+    stretch_of,
+    stretches_of,
+    task_loops,
+    tiled_loop,
+)
 from kina.ops.scalar import Call, Cast, Element, Index, Literal, Pieces, Reduce, Scalar, SizeValue
 from kina.types import DType
 
-STRETCH = 16384
-"""Elements of a long row that one task takes."""
+_COLUMNS = 4
+"""Vectors of the inner loop that reductions of columns run down at once: whole pages of memory, not single lines."""
 _OUTPUT = -1
 """The operand number under which the inner loop reads back what a reduction kept in the output's row."""
 _ACCUMULATORS = 4
@@ -51,10 +60,6 @@ class _Cached:
     part: Scalar
     again: Scalar
     inner: str
-
-
-class NotAlong(Exception):
-    """An index is not linear in the loop variable, so that loads along it are no vectors."""
 
 
 class LoopEmitter:
@@ -86,12 +91,11 @@ class LoopEmitter:
         stretches = code.dim(stretches_of(kernel))
         with code.loop(begin, end) as task:
             row = code.let(f"udiv i64 {task}, {stretches}") if kernel.inner else task
-            with self._rows(list(kernel.rows), row):
+            with self._rows(list(task_loops(kernel)), row):
                 if kernel.inner is None:
-                    self._store(self.value(kernel.body), None)
+                    self._store(self.value(kernel.body))
                 else:
-                    stretch = code.let(f"urem i64 {task}, {stretches}")
-                    self._inner(kernel.inner, stretch)
+                    self._row(kernel.inner, code.let(f"urem i64 {task}, {stretches}"))
             self.memo.clear()
         code.do("ret void")
 
@@ -108,29 +112,67 @@ class LoopEmitter:
         with self.code.variable(last.variable, register), self._rows(outer, rest):
             yield
 
+    def _row(self, inner: Loop, stretch: str) -> None:
+        tiled = tiled_loop(self.kernel)
+        if tiled is None:
+            self._inner(inner, stretch)
+        else:
+            self._tile(tiled, inner, stretch)
+
     def _inner(self, loop: Loop, stretch: str) -> None:
-        code = self.code
         body = with_reciprocals(self.kernel.body, loop.variable, self.dtypes)
-        extent = code.dim(loop.extent)
         if has_row_reductions(self.kernel):
-            start, stop = "0", extent
+            start, stop = "0", self.code.dim(loop.extent)
             self._cache_row(body, loop)
             self._hoist(body, loop.variable)
         else:
-            start = code.let(f"mul nsw i64 {stretch}, {STRETCH}")
-            most = code.let(f"add nsw i64 {start}, {STRETCH}")
-            stop = code.let(f"call i64 @llvm.smin.i64(i64 {most}, i64 {extent})")
+            start, stop = self._stretch(loop, stretch)
             self._hoist(body, loop.variable)
         if self.cached is not None:
             body = _replaced(body, self.cached.again, Element(_OUTPUT, self.kernel.index))
         middle = start
         if self.lanes > 1 and self._stores_along(loop.variable) and self._vectorises(body, loop.variable):
-            middle = self._vector_end(body, loop.variable, start, stop, self.lanes)
-            with self._loop(loop.variable, start, middle, self.lanes), self._vector(loop.variable):
-                self._store(widen(code, self.value(body), self.lanes), loop.variable)
-        with self._loop(loop.variable, middle, stop, 1):
-            self._store(self.value(body), None)
+            if any(isinstance(e, Reduce) and loop.variable in free_variables(e) for e in walk(body)):
+                middle = self._vector_loop(body, loop.variable, middle, stop, _COLUMNS * self.lanes)
+            middle = self._vector_loop(body, loop.variable, middle, stop, self.lanes)
+        self._element_loop(body, loop.variable, middle, stop)
         self.cached = None
+
+    def _tile(self, tiled: Loop, inner: Loop, stretch: str) -> None:
+        """A few rows: vectors row by row where all is contiguous, else small blocks of all the rows."""
+        code, body, name = self.code, self.kernel.body, inner.variable
+        start, stop = self._stretch(inner, stretch)
+        first = code.let(f"mul nsw i64 {code.dim(variable(tiled.variable))}, {TILE_ROWS}")
+        last = _smaller(code, code.let(f"add nsw i64 {first}, {TILE_ROWS}"), code.dim(tiled.extent))
+        middle = start
+        if self.lanes > 1 and self._stores_along(name) and self._vectorises(body, name):
+            middle = self._vector_end(body, name, start, stop, self.lanes)
+            with self._loop(tiled.variable, first, last, 1):
+                self._vector_loop(body, name, start, middle, self.lanes)
+        with code.loop(middle, stop, TILE_COLUMNS) as left:
+            right = _smaller(code, code.let(f"add nsw i64 {left}, {TILE_COLUMNS}"), stop)
+            with self._loop(tiled.variable, first, last, 1):
+                self._hoist(body, name)
+                self._element_loop(body, name, left, right)
+
+    def _element_loop(self, body: Scalar, variable: str, start: str, stop: str) -> None:
+        with self._loop(variable, start, stop, 1):
+            self._store(self.value(body))
+
+    def _stretch(self, loop: Loop, number: str) -> tuple[str, str]:
+        """Where a stretch of the inner loop begins and ends."""
+        code, length = self.code, stretch_of(self.kernel)
+        start = code.let(f"mul nsw i64 {number}, {length}")
+        return start, _smaller(code, code.let(f"add nsw i64 {start}, {length}"), code.dim(loop.extent))
+
+    def _vector_loop(self, body: Scalar, variable: str, start: str, stop: str, lanes: int) -> str:
+        """Stores as many whole vectors as there are, and gives the place after them."""
+        kept, self.lanes = self.lanes, lanes
+        middle = self._vector_end(body, variable, start, stop, lanes)
+        with self._loop(variable, start, middle, lanes), self._vector(variable):
+            self._store(widen(self.code, self.value(body), lanes))
+        self.lanes = kept
+        return middle
 
     @contextmanager
     def _loop(self, variable: str, start: str, stop: str, step: int) -> Iterator[None]:
@@ -158,8 +200,8 @@ class LoopEmitter:
             whole = code.let(f"select i1 {condition}, i64 {whole}, i64 0")
         return code.let(f"add nsw i64 {start}, {whole}")
 
-    def _store(self, value: Operand, along: str | None) -> None:
-        """The output at the kernel's index; `along` is the vector loop, along which the output is contiguous."""
+    def _store(self, value: Operand) -> None:
+        """The output at the kernel's index: a vector along the vector loop, where the output is contiguous."""
         code, dtype = self.code, self.output.dtype
         pointer = self._address(self.output, self.kernel.index)
         memory = memory_type(dtype, value.lanes)
@@ -482,61 +524,12 @@ def identity(kind: str, dtype: DType) -> Operand:
         return literal(0 if kind == "sum" else 1, dtype)
     if dtype.is_float:
         return literal(float("-inf") if kind == "max" else float("inf"), dtype)
-    bits = dtype.itemsize * 8
-    least, greatest = (0, 2**bits - 1) if dtype is DType.U8 else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    least, greatest = dtype.integer_range
     return literal(least if kind == "max" else greatest, dtype)
 
 
-def stretches_of(kernel: LoopKernel) -> Dim:
-    """How many tasks a row is."""
-    if kernel.inner is None or has_row_reductions(kernel):
-        return constant(1)
-    return ceil_div(kernel.inner.extent, STRETCH)
-
-
-def has_row_reductions(kernel: LoopKernel) -> bool:
-    """Whether something is computed once a row, before the inner loop."""
-    inner = kernel.inner.variable if kernel.inner else None
-    return any(isinstance(e, Reduce) and inner not in free_variables(e) for e in walk(kernel.body))
-
-
-def coefficient(index: Dim, variable: str) -> Dim:
-    """How much an index moves with a step of the variable. Raises NotAlong where that is not constant."""
-    step = constant(0)
-    for monomial, coefficient in index.terms:
-        powers = [a for a in monomial if isinstance(a, Variable) and a.name == variable]
-        if any(variable in part.variables for a in monomial for part in parts(a)) or len(powers) > 1:
-            raise NotAlong
-        if powers:
-            rest = tuple(a for a in monomial if a is not powers[0])
-            step = step + (of_monomial(rest) if rest else constant(1)) * coefficient
-    return step
-
-
-def with_reciprocals(e: Scalar, variable: str, dtypes: tuple[DType, ...]) -> Scalar:
-    """Divisions of a function's value (`exp x`) by what a loop leaves the same, as products with its reciprocal.
-
-    Nobody expects the last bit of such a quotient, and dividing takes longer than all of `exp`. Both sides are scaled
-    where the divisor is near the ends of its range, so that its reciprocal is no denormal and no infinity.
-    """
-    e = rebuild(e, lambda child: with_reciprocals(child, variable, dtypes))
-    match e:
-        case Call("div", (Call(function, _) as above, below)) if function in COSTLY and variable in free_variables(e):
-            dtype = result_dtype(e, dtypes)
-            if variable in free_variables(below) or dtype not in _RANGE:
-                return e
-            size = Call("abs", (below,))
-            near, far, factor = (Literal(2.0**n, dtype) for n in _RANGE[dtype])
-            back = Literal(2.0 ** -_RANGE[dtype][2], dtype)
-            small, large = Call("lt", (size, near)), Call("gt", (size, far))
-            scale = Call("select", (small, factor, Call("select", (large, back, Literal(1.0, dtype)))))
-            reciprocal = Call("div", (Literal(1.0, dtype), Call("mul", (below, scale))))
-            return Call("mul", (Call("mul", (above, scale)), reciprocal))
-    return e
-
-
-_RANGE = {DType.F32: (-100, 100, 64), DType.F64: (-900, 900, 512)}
-"""Powers of two: beyond the first two a divisor is scaled by the third, up or down."""
+def _smaller(code: Code, x: str, y: str) -> str:
+    return code.let(f"call i64 @llvm.smin.i64(i64 {x}, i64 {y})")
 
 
 def _mask(start: int, count: int) -> str:

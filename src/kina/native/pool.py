@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from kina.diagnostics import KinaError
-from kina.types import DType
 
 ALIGNMENT = 64
 SMALL = 64 * 1024
@@ -56,8 +55,8 @@ class Pool:
     def result(self, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> np.ndarray[Any, np.dtype[Any]]:
         """An uninitialised row-major array of `size` bytes. Its memory comes back when no array views it."""
         block = self.take(size)
-        if dtype is _BF16:  # not known to NumPy's array interface
-            return np.asarray(_Lease(self, block, shape, _U16)).view(_BF16)
+        if dtype.kind == "V":  # BF16, which NumPy's array interface does not know
+            return np.asarray(_Lease(self, block, shape, np.dtype(np.uint16))).view(dtype)
         return np.asarray(_Lease(self, block, shape, dtype))
 
 
@@ -89,6 +88,3 @@ class _Lease:
 
     def __del__(self) -> None:
         self._pool.give(self._block)
-
-
-_BF16, _U16 = DType.BF16.numpy, np.dtype(np.uint16)

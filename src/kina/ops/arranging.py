@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from kina.dims.dim import Dim, constant, modulo, variable
 from kina.dims.proposition import Comparison, equal
+from kina.lazy import np
 from kina.ops.base import Array, Kind, Operation, Rule, Sample, argument, attribute, operation
 from kina.ops.scalar import Element, Index, Literal, Pieces, Scalar
 from kina.types import DType, Shape, Tensor

@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
-from typing import Any, ClassVar, NoReturn, Protocol, TypeVar, dataclass_transform
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, TypeVar, dataclass_transform
 
 from kina.dims.dim import Dim
 from kina.dims.proposition import Proposition
+from kina.lazy import np
 from kina.ops.scalar import Index, Scalar
 from kina.types import DType, Shape, Tensor
 
-Array = np.ndarray[Any, np.dtype[Any]]
+if TYPE_CHECKING:
+    Array = np.ndarray[Any, np.dtype[Any]]
+else:
+    Array = Any
 
 
 class Kind(Enum):

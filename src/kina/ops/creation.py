@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from kina.dims.dim import Dim, constant, variable
+from kina.lazy import np
 from kina.ops.base import Array, DTypeClass, Kind, Operation, Parameter, Rule, Sample, argument, attribute, operation
 from kina.ops.scalar import Call, Cast, Element, Index, Literal, Pieces, Scalar, SizeValue
 from kina.types import DType, Shape, Tensor

@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
 from kina.dims.dim import Dim, variable
+from kina.lazy import np
 from kina.ops.base import (
     Array,
     DTypeClass,
@@ -220,53 +219,60 @@ _X, _XY = ("x",), ("x", "y")
 _FLOAT, _NUM, _ANY, _BOOL = DTypeClass.FLOAT, DTypeClass.NUM, DTypeClass.ANY, DTypeClass.BOOL
 
 
+def _numpy(name: str) -> Callable[..., Any]:
+    """NumPy's function of that name, looked up when it is called."""
+    return lambda *operands: getattr(np, name)(*operands)
+
+
 def _binary(
-    name: str, doc: str, torch: str, accepts: DTypeClass, reference: Any, primitive: Function, **more: Any
+    name: str, doc: str, torch: str, accepts: DTypeClass, reference: str, primitive: Function, **more: Any
 ) -> None:
-    _declare(ElementwiseFunction(name, doc, torch, _XY, accepts, reference, _primitive(primitive), **more))
+    _declare(ElementwiseFunction(name, doc, torch, _XY, accepts, _numpy(reference), _primitive(primitive), **more))
 
 
 def _unary(
-    name: str, doc: str, torch: str, reference: Any, lower: Function | Expand, accepts: DTypeClass = _FLOAT, **more: Any
-) -> None:
+    name: str, doc: str, torch: str, reference: str | Callable[..., Any], lower: Function | Expand,
+    accepts: DTypeClass = _FLOAT, **more: Any,
+) -> None:  # fmt: skip
     expand = _primitive(lower) if isinstance(lower, str) else lower
-    _declare(ElementwiseFunction(name, doc, torch, _X, accepts, reference, expand, **more))
+    meaning = _numpy(reference) if isinstance(reference, str) else reference
+    _declare(ElementwiseFunction(name, doc, torch, _X, accepts, meaning, expand, **more))
 
 
-_binary("add", "`x + y`. Integers wrap.", "x + y", _NUM, np.add, "add")
-_binary("sub", "`x - y`. Integers wrap.", "x - y", _NUM, np.subtract, "sub")
-_binary("mul", "`x * y`. Integers wrap.", "x * y", _NUM, np.multiply, "mul")
-_binary("div", "`x / y` of floats, as IEEE says.", "x / y", _FLOAT, np.true_divide, "div")
-_binary("pow", "`x ^ y` of floats.", "x ** y", _FLOAT, np.power, "pow", positive=True)
-_binary("min", "The smaller; NaN if either is NaN.", "torch.minimum(x, y)", _NUM, np.minimum, "min")
-_binary("max", "The larger; NaN if either is NaN.", "torch.maximum(x, y)", _NUM, np.maximum, "max")
-_binary("eq", "`x == y`.", "x == y", _ANY, np.equal, "eq", gives_bool=True)
-_binary("ne", "`x != y`.", "x != y", _ANY, np.not_equal, "ne", gives_bool=True)
-_binary("lt", "`x < y`.", "x < y", _NUM, np.less, "lt", gives_bool=True)
-_binary("le", "`x <= y`.", "x <= y", _NUM, np.less_equal, "le", gives_bool=True)
-_binary("gt", "`x > y`.", "x > y", _NUM, np.greater, "gt", gives_bool=True)
-_binary("ge", "`x >= y`.", "x >= y", _NUM, np.greater_equal, "ge", gives_bool=True)
-_binary("logical_and", "`x && y` of each pair.", "x & y", _BOOL, np.logical_and, "and")
-_binary("logical_or", "`x || y` of each pair.", "x | y", _BOOL, np.logical_or, "or")
+_binary("add", "`x + y`. Integers wrap.", "x + y", _NUM, "add", "add")
+_binary("sub", "`x - y`. Integers wrap.", "x - y", _NUM, "subtract", "sub")
+_binary("mul", "`x * y`. Integers wrap.", "x * y", _NUM, "multiply", "mul")
+_binary("div", "`x / y` of floats, as IEEE says.", "x / y", _FLOAT, "true_divide", "div")
+_binary("pow", "`x ^ y` of floats.", "x ** y", _FLOAT, "power", "pow", positive=True)
+_binary("min", "The smaller; NaN if either is NaN.", "torch.minimum(x, y)", _NUM, "minimum", "min")
+_binary("max", "The larger; NaN if either is NaN.", "torch.maximum(x, y)", _NUM, "maximum", "max")
+_binary("eq", "`x == y`.", "x == y", _ANY, "equal", "eq", gives_bool=True)
+_binary("ne", "`x != y`.", "x != y", _ANY, "not_equal", "ne", gives_bool=True)
+_binary("lt", "`x < y`.", "x < y", _NUM, "less", "lt", gives_bool=True)
+_binary("le", "`x <= y`.", "x <= y", _NUM, "less_equal", "le", gives_bool=True)
+_binary("gt", "`x > y`.", "x > y", _NUM, "greater", "gt", gives_bool=True)
+_binary("ge", "`x >= y`.", "x >= y", _NUM, "greater_equal", "ge", gives_bool=True)
+_binary("logical_and", "`x && y` of each pair.", "x & y", _BOOL, "logical_and", "and")
+_binary("logical_or", "`x || y` of each pair.", "x | y", _BOOL, "logical_or", "or")
 
-_unary("logical_not", "`not x`.", "~x", np.logical_not, "not", _BOOL)
-_unary("neg", "`-x`. Integers wrap.", "-x", np.negative, "neg", _NUM)
-_unary("abs", "The absolute value; the smallest integer stays itself.", "x.abs()", np.abs, "abs", _NUM)
-_unary("sign", "-1, 0 or 1; NaN stays NaN.", "x.sign()", np.sign, _sign, _NUM)
-_unary("exp", "e to the x.", "x.exp()", np.exp, "exp")
-_unary("log", "The natural logarithm; -inf at 0, NaN below.", "x.log()", np.log, "log", positive=True)
-_unary("log1p", "`log (1 + x)`, exact near 0.", "x.log1p()", np.log1p, "log1p", positive=True)
-_unary("expm1", "`exp x - 1`, exact near 0.", "x.expm1()", np.expm1, "expm1")
-_unary("sqrt", "The square root; NaN below 0.", "x.sqrt()", np.sqrt, "sqrt", positive=True)
+_unary("logical_not", "`not x`.", "~x", "logical_not", "not", _BOOL)
+_unary("neg", "`-x`. Integers wrap.", "-x", "negative", "neg", _NUM)
+_unary("abs", "The absolute value; the smallest integer stays itself.", "x.abs()", "abs", "abs", _NUM)
+_unary("sign", "-1, 0 or 1; NaN stays NaN.", "x.sign()", "sign", _sign, _NUM)
+_unary("exp", "e to the x.", "x.exp()", "exp", "exp")
+_unary("log", "The natural logarithm; -inf at 0, NaN below.", "x.log()", "log", "log", positive=True)
+_unary("log1p", "`log (1 + x)`, exact near 0.", "x.log1p()", "log1p", "log1p", positive=True)
+_unary("expm1", "`exp x - 1`, exact near 0.", "x.expm1()", "expm1", "expm1")
+_unary("sqrt", "The square root; NaN below 0.", "x.sqrt()", "sqrt", "sqrt", positive=True)
 _unary(
     "rsqrt", "`1 / sqrt x`; inf at 0.", "x.rsqrt()", lambda x: 1 / np.sqrt(x),
     lambda xs, d, _variant: _reciprocal(call("sqrt", xs[0]), d), positive=True,
 )  # fmt: skip
 _unary("recip", "`1 / x`.", "x.reciprocal()", lambda x: 1 / x, lambda xs, d, _variant: _reciprocal(xs[0], d))
-_unary("sin", "The sine of radians.", "x.sin()", np.sin, "sin")
-_unary("cos", "The cosine of radians.", "x.cos()", np.cos, "cos")
-_unary("tan", "The tangent of radians.", "x.tan()", np.tan, "tan")
-_unary("tanh", "The hyperbolic tangent.", "x.tanh()", np.tanh, "tanh")
+_unary("sin", "The sine of radians.", "x.sin()", "sin", "sin")
+_unary("cos", "The cosine of radians.", "x.cos()", "cos", "cos")
+_unary("tan", "The tangent of radians.", "x.tan()", "tan", "tan")
+_unary("tanh", "The hyperbolic tangent.", "x.tanh()", "tanh", "tanh")
 _unary("erf", "The error function.", "x.erf()", _erf, "erf")
 _unary("sigmoid", "`1 / (1 + exp (-x))`.", "x.sigmoid()", _np_sigmoid, _sigmoid)
 _unary(
@@ -283,14 +289,15 @@ _unary(
     lambda x: np.logaddexp(x, np.zeros((), x.dtype)),
     _softplus,
 )
-_unary("floor", "Rounded down.", "x.floor()", np.floor, "floor")
-_unary("ceil", "Rounded up.", "x.ceil()", np.ceil, "ceil")
-_unary("round", "Rounded to the nearest, ties to even.", "x.round()", np.round, "round")
-_unary("is_nan", "Whether x is NaN.", "x.isnan()", np.isnan, "is_nan", gives_bool=True)
+_unary("floor", "Rounded down.", "x.floor()", "floor", "floor")
+_unary("ceil", "Rounded up.", "x.ceil()", "ceil", "ceil")
+_unary("round", "Rounded to the nearest, ties to even.", "x.round()", "round", "round")
+_unary("is_nan", "Whether x is NaN.", "x.isnan()", "isnan", "is_nan", gives_bool=True)
 
 _declare(
     ElementwiseFunction(
-        "select", "Where the condition holds `x`, else `y`.", "torch.where(c, x, y)", ("c", "x", "y"), _ANY, np.where,
+        "select", "Where the condition holds `x`, else `y`.", "torch.where(c, x, y)", ("c", "x", "y"), _ANY,
+        _numpy("where"),
         _primitive("select"), condition=True,
     )
 )  # fmt: skip

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from kina.dims.dim import variable
+from kina.lazy import np
 from kina.ops.base import Array, DTypeClass, Kind, Operation, Rule, Sample, attribute, operation
 from kina.ops.precision import narrowed, widened
 from kina.ops.reductions import finite_shift, loop_variable

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from kina.dims.dim import Dim, constant, product, variable
+from kina.lazy import np
 from kina.ops.base import Array, DTypeClass, Kind, Operation, Rule, Sample, attribute, operation
 from kina.ops.precision import narrowed, widened
 from kina.ops.scalar import Call, Cast, Element, Index, Literal, Reduce, Reduction, Scalar, SizeValue

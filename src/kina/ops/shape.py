@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from kina.dims.dim import Dim, constant, floor_div, modulo, product, variable
 from kina.dims.proposition import equal
+from kina.lazy import np
 from kina.ops.base import Array, Kind, Operation, Rule, Sample, argument, attribute, operation
 from kina.ops.scalar import Element, Index, Pieces, Scalar
 from kina.types import DType, Shape, Tensor, shape_text

@@ -7,7 +7,7 @@ from typing import NoReturn
 from kina.diagnostics import Diagnostic, syntax_errors
 from kina.diagnostics.diagnostic import Edit, Help, Label
 from kina.source import Span
-from kina.syntax.layout import CLOSERS, OPENERS
+from kina.syntax.layout import CLOSERS
 from kina.syntax.lexer import RESERVED, Tokens
 
 MAX_DEPTH = 100
@@ -51,6 +51,8 @@ class Cursor:
         self.ends = tokens.ends
         self.columns = tokens.columns
         self.diagnostics = list(tokens.diagnostics)
+        self.strays = tokens.strays
+        self.wrong_lines = {d.span.line for d in self.diagnostics}
         self.position = 0
         self.depth = 0
         self.equals = False  # whether `=` compares here
@@ -121,7 +123,8 @@ class Cursor:
     def report(self, diagnostic: Diagnostic) -> None:
         """Records an error, unless something was already wrong in the same line."""
         line = diagnostic.span.line
-        if all(d.span.line != line for d in self.diagnostics):
+        if line not in self.wrong_lines:
+            self.wrong_lines.add(line)
             self.diagnostics.append(diagnostic)
 
     def fail(self, diagnostic: Diagnostic) -> NoReturn:
@@ -143,17 +146,6 @@ class Cursor:
     def is_foreign(self, index: int) -> bool:
         return index >= 0 and self.kinds[index] == "name" and self.token_text(index) in _FOREIGN
 
-    def closes_something(self) -> bool:
-        """Whether the next token, a closing bracket, has its opener in this declaration."""
-        open_: list[str] = []
-        first = max((i for i in range(self.position) if self.kinds[i] == "end"), default=0)
-        for kind in self.kinds[first : self.position]:
-            if kind in OPENERS:
-                open_.append(kind)
-            elif kind in CLOSERS and open_ and open_[-1] == CLOSERS[kind]:
-                open_.pop()
-        return CLOSERS[self.kinds[self.position]] in open_
-
     def no_name(self, wanted: str) -> NoReturn:
         if self.kinds[self.position] in RESERVED and self.token_text(self.position):
             self.fail(syntax_errors.keyword_as_name(self.token_span(self.position), wanted))
@@ -172,12 +164,12 @@ class Cursor:
         """The next token is not what the grammar wants: the most telling error for it."""
         kind, span = self.kinds[self.position], self.token_span(self.position)
         if not help:
-            for index in (self.position, self.position - 1):
+            for index in range(self.position, self.position - 3, -1):
                 if self.is_foreign(index):
                     self.fail(syntax_errors.foreign_word(self.token_span(index), _FOREIGN[self.token_text(index)]))
             if kind == "=":
                 self.fail(syntax_errors.equals_as_comparison(span))
-            if kind in CLOSERS and not self.closes_something():
+            if kind in CLOSERS and span.start in self.strays:
                 self.fail(syntax_errors.stray_closer(span))
             if kind == "match":
                 self.fail(syntax_errors.keyword_as_name(span, wanted))

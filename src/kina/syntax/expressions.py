@@ -83,7 +83,7 @@ class ExpressionParser(Cursor, ABC):
             operator = cast(ast.BinaryOperator, kind)
             left = ast.Binary(operator, left, right, self.token_span(index), span=self.span(start))
             if level == COMPARISON:
-                self.refuse_chain(index, right)
+                self.refuse_chain(index)
             length += 1
             if length > _LONGEST_CHAIN:
                 self.fail(syntax_errors.nested_too_deeply(self.token_span(index), _LONGEST_CHAIN))
@@ -104,13 +104,13 @@ class ExpressionParser(Cursor, ABC):
             self.report(syntax_errors.loose_not(self.token_span(index), self.span(self.starts[index + 1])))
         return ast.Unary("not", operand, span=self.span(self.starts[index]))
 
-    def refuse_chain(self, first: int, right: ast.Expr) -> None:
-        """After `a < b`: another comparison is an error, and is read all the same."""
+    def refuse_chain(self, first: int) -> None:
+        """After `a < b`: another comparison is an error."""
         kind = self.kinds[self.position]
         if kind in COMPARISONS and (kind != "=" or self.equals):
             between = " ".join(self.text[self.ends[first] : self.ends[self.position - 1]].split())
             second = self.token_span(self.position)
-            self.report(syntax_errors.chained_comparison(self.token_span(first), second, between))
+            self.fail(syntax_errors.chained_comparison(self.token_span(first), second, between))
 
     # ---------------------------------------------------------------- application
 

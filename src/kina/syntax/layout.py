@@ -22,7 +22,7 @@ def lay_out(tokens: Tokens) -> None:
     missing: list[tuple[int, str]] = []  # what to put in, before which token
     for index, kind in enumerate(tokens.kinds):
         column = columns[index]
-        if column and not (kind in CLOSERS and scopes.close(kind, peek=True)):
+        if column and not (kind in CLOSERS and scopes.innermost_bracket() == CLOSERS[kind]):
             if column == 1:
                 scopes = _Scopes()
                 if index:
@@ -33,20 +33,32 @@ def lay_out(tokens: Tokens) -> None:
                     missing.append((index, "in"))
         if kind in _MARKED:
             if kind in OPENERS:
-                scopes.open.append(kind)
+                scopes.enter_bracket(kind)
             elif kind in CLOSERS:
-                scopes.close(kind)
+                if not scopes.close(CLOSERS[kind]):
+                    tokens.strays.add(tokens.starts[index])
             elif kind == "in":
                 scopes.leave_let()
             elif column != 1:
                 start = tokens.starts[index]
                 scopes.enter_let(column or start - tokens.source.text.rfind("\n", 0, start))
-    for index, kind in reversed(missing):
-        end = tokens.ends[index - 1]
-        tokens.kinds.insert(index, kind)
-        tokens.starts.insert(index, end)
-        tokens.ends.insert(index, end)
-        tokens.columns.insert(index, 0)
+    if missing:
+        _put_in(tokens, missing)
+
+
+def _put_in(tokens: Tokens, missing: list[tuple[int, str]]) -> None:
+    """Puts tokens without width before others, each at the end of the token before it."""
+    kinds, starts, ends, columns = tokens.kinds, tokens.starts, tokens.ends, tokens.columns
+    tokens.kinds, tokens.starts, tokens.ends, tokens.columns = [], [], [], []
+    done = 0
+    for index, kind in [*missing, (len(kinds), "")]:
+        tokens.kinds += kinds[done:index]
+        tokens.starts += starts[done:index]
+        tokens.ends += ends[done:index]
+        tokens.columns += columns[done:index]
+        done = index
+        if kind:
+            tokens.add(kind, ends[index - 1], ends[index - 1], 0)
 
 
 class _Scopes:
@@ -56,32 +68,44 @@ class _Scopes:
         self.open: list[str] = []
         self.lets: list[int] = []  # where in `open` the lets are
         self.columns: list[int] = []  # and in which column of the source
+        self.counts = dict.fromkeys(OPENERS, 0)  # of each bracket, so that a stray closer is seen at once
 
     def enter_let(self, column: int) -> None:
         self.lets.append(len(self.open))
         self.columns.append(column)
         self.open.append("let")
 
+    def enter_bracket(self, opener: str) -> None:
+        self.counts[opener] += 1
+        self.open.append(opener)
+
     def leave_let(self) -> None:
         """Leaves the innermost let, and the brackets inside it that were never closed."""
         if self.lets:
-            del self.open[self.lets.pop() :]
-            self.columns.pop()
+            self._leave(self.lets[-1])
 
-    def close(self, closer: str, *, peek: bool = False) -> bool:
-        """Closes a bracket, and whatever is open inside it; whether that bracket is the innermost one open.
-
-        With `peek` nothing is closed.
-        """
-        opener = CLOSERS[closer]
-        place = len(self.open) - 1
-        innermost = True
-        while place >= 0 and self.open[place] != opener:
-            innermost = innermost and self.open[place] == "let"
-            place -= 1
-        if place >= 0 and not peek:
-            del self.open[place:]
-            while self.lets and self.lets[-1] >= place:
+    def _leave(self, place: int) -> None:
+        """Leaves what was entered at a place in `open`, and all that is inside it."""
+        while len(self.open) > place:
+            kind = self.open.pop()
+            if kind == "let":
                 self.lets.pop()
                 self.columns.pop()
-        return innermost and place >= 0
+            else:
+                self.counts[kind] -= 1
+
+    def innermost_bracket(self) -> str | None:
+        place = len(self.open) - 1
+        while place >= 0 and self.open[place] == "let":
+            place -= 1
+        return self.open[place] if place >= 0 else None
+
+    def close(self, opener: str) -> bool:
+        """Closes the innermost bracket of a kind, and whatever is open inside it; False where there is none."""
+        if not self.counts[opener]:
+            return False
+        place = len(self.open) - 1
+        while self.open[place] != opener:
+            place -= 1
+        self._leave(place)
+        return True

@@ -29,7 +29,7 @@ _TOKEN = re.compile(
     | (\n)                                                                # 2 line break
     | (//[^\n]*)                                                          # 3 line comment
     | (\.\.\.|->|\|>|\|\||&&|==|!=|<=|>=|:=                               # 4 operator or bracket
-      |/(?!\*)|[\[\](){},:=<>+@^!-]|\*(?!\*)|\.(?![0-9]))
+      |/(?!\*)|[\[\](){},:<>+@^!-]|=(?!>)|\*(?!\*)|\.(?![0-9]))
     | ((?:0[xX][0-9a-fA-F_]+
       |[0-9][0-9_]*(?:\.[0-9][0-9_]*)?(?:[eE][+-]?[0-9]+)?)               # 5 number, with what sticks to it
       (?:[A-Za-z0-9_']|\.(?!\.))*)
@@ -47,9 +47,9 @@ _BLOCK_EDGE = re.compile(r"/\*|\*/")
 _BYTE_ORDER_MARK = "\ufeff"
 
 _MEANT = {
-    "**": "^", "=>": "->", "<-": "<", "×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "≤": "<=", "≥": ">=",
+    "**": "^", "=>": "->", "×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "≤": "<=", "≥": ">=",
     "≠": "!=", "→": "->", "∧": "&&", "∨": "||", "¬": "not", "…": "...", "%": "mod", "&": "&&", "|": "||", "∃": "exists",
-    "λ": "fun", "\\": "fun",
+    "\\": "fun",
 }  # fmt: skip
 """What is not Kina, and the token that goes on in its place."""
 
@@ -58,7 +58,8 @@ _MEANT = {
 class Tokens:
     """`columns` holds the column of a token that starts a line, and 0 for any other.
 
-    The last token is `eof`. Comments are ranges of offsets, in order.
+    The last token is `eof`. Comments are ranges of offsets, in order. `strays` are where closing brackets
+    stand that close nothing.
     """
 
     source: Source
@@ -68,6 +69,7 @@ class Tokens:
     columns: list[int] = field(default_factory=list)
     comments: list[tuple[int, int]] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    strays: set[int] = field(default_factory=set)
 
     def add(self, kind: str, start: int, end: int, column: int) -> None:
         self.kinds.append(kind)
@@ -100,13 +102,11 @@ def lex(source: Source) -> Tokens:
                 kind = _KIND_OF_WORD.get(word, "name")
                 if kind != "name" and _is_member(tokens, kind, start):
                     kind = "name"
-                elif not word.isascii() and (good := _name_length(word)) < len(word):
+                elif not (word.isascii() or word.replace("'", "_").isidentifier()):
                     count = len(kinds)
-                    if good:
-                        tokens.add("name", start, start + good, start - line_start + 1 if fresh else 0)
-                    position = _strange(tokens, start + good, start - line_start + 1 if fresh and not good else 0)
+                    _mixed_word(tokens, start, end, start - line_start + 1 if fresh else 0)
                     fresh = fresh and len(kinds) == count
-                    break
+                    continue
             elif group == _OPERATOR:
                 kind = match[group]
             elif group == _COMMENT:
@@ -153,11 +153,25 @@ def _is_member(tokens: Tokens, word: str, start: int) -> bool:
     )
 
 
-def _name_length(word: str) -> int:
-    """How much of a word with letters beyond ASCII is a name."""
-    if not word[0].isidentifier():
-        return 0
-    return next((i for i, c in enumerate(word) if c != "'" and not ("a" + c).isidentifier()), len(word))
+def _mixed_word(tokens: Tokens, start: int, end: int, column: int) -> None:
+    """Reads a word in which there are characters that no name has: names, and what stands between them."""
+    text = tokens.source.text
+    while start < end:
+        length = 0
+        while start + length < end and _continues_name(text[start + length], length):
+            length += 1
+        count = len(tokens.kinds)
+        if length:
+            tokens.add("name", start, start + length, column)
+            start += length
+        else:
+            start = _strange(tokens, start, column)
+        if len(tokens.kinds) > count:
+            column = 0
+
+
+def _continues_name(c: str, length: int) -> bool:
+    return ("a" + c).isidentifier() or c == "'" if length else c.isidentifier()
 
 
 def _checked(tokens: Tokens, group: int, start: int, end: int) -> str:
@@ -165,7 +179,7 @@ def _checked(tokens: Tokens, group: int, start: int, end: int) -> str:
     text = tokens.source.text[start:end]
     span = Span(tokens.source, start, end)
     if group == _NUMBER:
-        if not text.isdecimal() and (problem := number_problem(text)):
+        if not (text.isdecimal() and len(text) < 20) and (problem := number_problem(text)):
             tokens.report(syntax_errors.malformed_number(span, problem))
         return "number"
     if group == _STRING:
@@ -206,8 +220,8 @@ def _strange(tokens: Tokens, start: int, column: int) -> int:
     if found == "#":
         tokens.report(syntax_errors.unexpected_character(Span(source, start, start + 1)))
         return line_end
-    if text.startswith("**", start):
-        found = "**"
+    if text.startswith(("**", "=>"), start):
+        found = text[start : start + 2]
     end = start + len(found)
     if found in _MEANT:
         tokens.report(syntax_errors.unexpected_character(Span(source, start, end), _MEANT[found]))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from enum import Enum
 from functools import cache
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
+from kina.lazy import np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class DType(Enum):
@@ -25,7 +28,7 @@ class DType(Enum):
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
-        return _bfloat16() if self is DType.BF16 else _NUMPY[self]
+        return _bfloat16() if self is DType.BF16 else _numpy_types()[self]
 
     @property
     def is_float(self) -> bool:
@@ -47,7 +50,18 @@ class DType(Enum):
     @property
     def itemsize(self) -> int:
         """Bytes an element."""
-        return self.numpy.itemsize
+        return _BYTES[self]
+
+    @property
+    def integer_range(self) -> tuple[int, int]:
+        """The least and the greatest number that an integer type holds."""
+        bits = 8 * self.itemsize
+        return (0, 2**bits - 1) if self is DType.U8 else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+    @property
+    def too_large(self) -> float:
+        """The least positive number that a float type rounds to infinity."""
+        return _TOO_LARGE[self]
 
     def __str__(self) -> str:
         return self.value
@@ -56,7 +70,7 @@ class DType(Enum):
     def of_numpy(cls, dtype: npt.DTypeLike) -> DType | None:
         """The Kina type that a NumPy type is, or None where there is none."""
         dtype = np.dtype(dtype)
-        found = _FROM_NUMPY.get(dtype)
+        found = _kina_types().get(dtype)
         if found is None and dtype.name == "bfloat16" and dtype == _bfloat16():
             return cls.BF16
         return found
@@ -73,15 +87,27 @@ def _bfloat16() -> np.dtype[np.generic]:
 
 _FLOATS = frozenset({DType.F64, DType.F32, DType.F16, DType.BF16})
 _INTEGERS = frozenset({DType.I64, DType.I32, DType.I16, DType.I8, DType.U8})
-_NUMPY: dict[DType, np.dtype[np.generic]] = {
-    DType.F64: np.dtype(np.float64),
-    DType.F32: np.dtype(np.float32),
-    DType.F16: np.dtype(np.float16),
-    DType.I64: np.dtype(np.int64),
-    DType.I32: np.dtype(np.int32),
-    DType.I16: np.dtype(np.int16),
-    DType.I8: np.dtype(np.int8),
-    DType.U8: np.dtype(np.uint8),
-    DType.BOOL: np.dtype(np.bool_),
+_BYTES = {
+    DType.F64: 8, DType.F32: 4, DType.F16: 2, DType.BF16: 2, DType.I64: 8, DType.I32: 4, DType.I16: 2, DType.I8: 1,
+    DType.U8: 1, DType.BOOL: 1,
+}  # fmt: skip
+_TOO_LARGE = {
+    DType.F64: float("inf"),
+    DType.F32: (2 - 2.0**-24) * 2.0**127,
+    DType.F16: (2 - 2.0**-11) * 2.0**15,
+    DType.BF16: (2 - 2.0**-8) * 2.0**127,
 }
-_FROM_NUMPY = {numpy: dtype for dtype, numpy in _NUMPY.items()}
+_NAMES = {
+    DType.F64: "float64", DType.F32: "float32", DType.F16: "float16", DType.I64: "int64", DType.I32: "int32",
+    DType.I16: "int16", DType.I8: "int8", DType.U8: "uint8", DType.BOOL: "bool",
+}  # fmt: skip
+
+
+@cache
+def _numpy_types() -> dict[DType, np.dtype[np.generic]]:
+    return {dtype: np.dtype(name) for dtype, name in _NAMES.items()}
+
+
+@cache
+def _kina_types() -> dict[np.dtype[np.generic], DType]:
+    return {numpy: dtype for dtype, numpy in _numpy_types().items()}
