@@ -144,3 +144,11 @@ def test_threads_of_python_may_call_at_the_same_time():
 def test_a_function_without_inputs_runs():
     (got,) = executable("let f [A] : F32[A] = broadcast 2.5 [A]\n").run({"A": 3}, [])
     assert got.tolist() == [2.5, 2.5, 2.5]
+
+
+@pytest.mark.parametrize("shape", [(2100, 2000), (2100, 2001), (3, 1_500_007)])
+def test_results_too_large_for_the_caches_are_whole(shape):
+    run = executable("let f [A, B] (x : F32[A, B]) (y : F32[B]) : F32[A, B] = x * 2 + y\n").run
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    (got,) = run({"A": shape[0], "B": shape[1]}, [x, x[0].copy()])
+    np.testing.assert_allclose(got, x * 2 + x[0], rtol=1e-6, atol=1e-6)

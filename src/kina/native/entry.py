@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from kina.core.ir import Value
-from kina.dims.dim import Dim, constant, maximum, product
+from kina.dims.dim import Dim, constant, product
 from kina.kernels.expressions import children, most_steps
 from kina.kernels.ir import GemmKernel, Kernel, KernelProgram
 from kina.kernels.memory import MemoryPlan, plan_memory
@@ -25,7 +25,7 @@ from kina.native.gemm_library import gemm_declaration
 from kina.native.loops import Buffer, LoopEmitter
 from kina.native.machine import Machine
 from kina.native.mathematics import DECLARED_LIBRARY
-from kina.native.schedule import tasks_of
+from kina.native.schedule import has_row_reductions, tasks_of
 from kina.native.tiling import scratch_bytes
 from kina.ops.scalar import Reduce, Scalar
 
@@ -111,7 +111,7 @@ def module_of(program: KernelProgram, machine: Machine) -> str:
     functions.append(_entry(program, layout, plan))
     declarations = [*DECLARED_LIBRARY, "declare void @kina_run(ptr, ptr, i64)", "declare void @kina_barrier(i64)"]
     declarations += [gemm_declaration(dtype) for dtype in gemm_dtypes(program)]
-    return "\n\n".join(["\n".join(declarations), *functions]) + "\n"
+    return "\n\n".join(["\n".join(declarations), *functions]) + "\n\n!0 = !{i32 1}\n"
 
 
 def gemm_dtypes(program: KernelProgram) -> list[str]:
@@ -198,17 +198,19 @@ def work_of(kernel: Kernel) -> Dim:
     """Roughly how many elements a kernel computes or combines."""
     if isinstance(kernel, GemmKernel):
         return product([loop.extent for loop in kernel.batch]) * kernel.m * kernel.n * kernel.k
-    extents = [loop.extent for loop in kernel.loops]
-    return product([*extents, _steps(kernel.body)]) if kernel.inner is None else product(extents)
+    rows = product([loop.extent for loop in kernel.rows])
+    if kernel.inner is None:
+        return rows * (_steps(kernel.body) + 1)
+    once_a_row = has_row_reductions(kernel)
+    return rows * kernel.inner.extent * (1 if once_a_row else _steps(kernel.body) + 1)
 
 
 def _steps(e: Scalar) -> Dim:
-    """How many elements an expression combines, by the longest way through its reductions."""
-    most = constant(1)
+    """How many elements the reductions of an expression combine."""
+    inside = constant(0)
     for child in children(e):
-        steps = _steps(child)
-        most = steps if most.value == 1 else most if steps.value == 1 or steps is most else maximum(most, steps)
-    return most * most_steps(e) if isinstance(e, Reduce) else most
+        inside = inside + _steps(child)
+    return most_steps(e) * (inside + 1) if isinstance(e, Reduce) else inside
 
 
 def _entry(program: KernelProgram, layout: Layout, plan: MemoryPlan) -> str:

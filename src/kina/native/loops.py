@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from kina.core.ir import Value
 from kina.dims import dim as dims
-from kina.dims.dim import Dim, variable
+from kina.dims.dim import Dim, product, variable
 from kina.kernels.expressions import COSTLY, children, free_variables, rebuild, result_dtype, substitute, walk
 from kina.kernels.ir import Loop, LoopKernel
 from kina.native.code import Code, Operand, literal, memory_type, register_type
@@ -35,6 +35,8 @@ from kina.types import DType
 
 _COLUMNS = 4
 """Vectors of the inner loop that reductions of columns run down at once: whole pages of memory, not single lines."""
+_STREAMED = 16 << 20
+"""Bytes of an output beyond which it is stored past the caches."""
 _OUTPUT = -1
 """The operand number under which the inner loop reads back what a reduction kept in the output's row."""
 _ACCUMULATORS = 4
@@ -73,6 +75,8 @@ class LoopEmitter:
         self.dtypes = tuple(v.type.dtype for v in kernel.inputs)
         widest = max(d.itemsize for d in self._computed_types())
         self.lanes = max(1, machine.vector_bytes // max(widest, 4))
+        self.width = machine.vector_bytes
+        self.x86 = machine.architecture == "x86_64"
         self.memo: dict[tuple[Scalar, bool], Operand] = {}
         self.along: str | None = None
         self.cached: _Cached | None = None
@@ -97,6 +101,8 @@ class LoopEmitter:
                 else:
                     self._row(kernel.inner, code.let(f"urem i64 {task}, {stretches}"))
             self.memo.clear()
+        if self._streams():
+            code.do("call void @llvm.x86.sse.sfence()")  # stores past the caches are not ordered by themselves
         code.do("ret void")
 
     @contextmanager
@@ -134,6 +140,8 @@ class LoopEmitter:
         if self.lanes > 1 and self._stores_along(loop.variable) and self._vectorises(body, loop.variable):
             if any(isinstance(e, Reduce) and loop.variable in free_variables(e) for e in walk(body)):
                 middle = self._vector_loop(body, loop.variable, middle, stop, _COLUMNS * self.lanes)
+            elif self.cached is None and self._streams():
+                middle = self._vector_loop(body, loop.variable, middle, stop, self.lanes, past_caches=True)
             middle = self._vector_loop(body, loop.variable, middle, stop, self.lanes)
         self._element_loop(body, loop.variable, middle, stop)
         self.cached = None
@@ -165,14 +173,35 @@ class LoopEmitter:
         start = code.let(f"mul nsw i64 {number}, {length}")
         return start, _smaller(code, code.let(f"add nsw i64 {start}, {length}"), code.dim(loop.extent))
 
-    def _vector_loop(self, body: Scalar, variable: str, start: str, stop: str, lanes: int) -> str:
-        """Stores as many whole vectors as there are, and gives the place after them."""
+    def _vector_loop(
+        self, body: Scalar, variable: str, start: str, stop: str, lanes: int, *, past_caches: bool = False
+    ) -> str:
+        """Stores as many whole vectors as there are, and gives the place after them. What goes `past_caches` is stored
+        only if it is worth it here."""
         kept, self.lanes = self.lanes, lanes
         middle = self._vector_end(body, variable, start, stop, lanes)
+        if past_caches:
+            middle = self.code.let(f"select i1 {self._worth_streaming(variable, start)}, i64 {middle}, i64 {start}")
         with self._loop(variable, start, middle, lanes), self._vector(variable):
-            self._store(widen(self.code, self.value(body), lanes))
+            self._store(widen(self.code, self.value(body), lanes), past_caches=past_caches)
         self.lanes = kept
         return middle
+
+    def _streams(self) -> bool:
+        """Whether vectors of the output can be stored past the caches: they fill a register of the machine."""
+        return (
+            self.x86 and self.output.dtype is not DType.BOOL and self.lanes * self.output.dtype.itemsize == self.width
+        )
+
+    def _worth_streaming(self, variable: str, start: str) -> str:
+        """Whether the output is too large to be found in a cache later, and its row here begins at a whole vector."""
+        code = self.code
+        volume = code.dim(product(list(self.kernel.output.type.shape)))
+        large = code.at_entry(f"icmp sgt i64 {volume}, {_STREAMED // self.output.dtype.itemsize}")
+        with code.variable(variable, start):
+            address = code.let(f"ptrtoint ptr {self._address(self.output, self.kernel.index)} to i64")
+        aligned = code.let(f"icmp eq i64 {code.let(f'and i64 {address}, {self.width - 1}')}, 0")
+        return code.let(f"and i1 {large}, {aligned}")
 
     @contextmanager
     def _loop(self, variable: str, start: str, stop: str, step: int) -> Iterator[None]:
@@ -200,7 +229,7 @@ class LoopEmitter:
             whole = code.let(f"select i1 {condition}, i64 {whole}, i64 0")
         return code.let(f"add nsw i64 {start}, {whole}")
 
-    def _store(self, value: Operand) -> None:
+    def _store(self, value: Operand, *, past_caches: bool = False) -> None:
         """The output at the kernel's index: a vector along the vector loop, where the output is contiguous."""
         code, dtype = self.code, self.output.dtype
         pointer = self._address(self.output, self.kernel.index)
@@ -208,7 +237,8 @@ class LoopEmitter:
         text = value.text
         if dtype is DType.BOOL:
             text = code.let(f"zext {value} to {memory}")
-        code.do(f"store {memory} {text}, ptr {pointer}, align {dtype.itemsize}")
+        how = f"align {self.width}, !nontemporal !0" if past_caches else f"align {dtype.itemsize}"
+        code.do(f"store {memory} {text}, ptr {pointer}, {how}")
 
     # ------------------------------------------------------------ values
 
