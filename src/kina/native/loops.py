@@ -356,6 +356,7 @@ class LoopEmitter:
             self._loop(e.variable, start, stop, 1),
         ):
             self._accumulate(e, totals[0], lanes, self.value(e.body))
+            self._keep(e, vector=False)
         return self._loaded(e, totals[0], lanes)
 
     def _reduce_vectors(self, e: Reduce) -> Operand:
