@@ -1,10 +1,14 @@
-"""The way of a program through the house, in order, and nothing else.
+"""The way of a program through the house, in order.
 
 source text -> syntax tree -> typed core -> one flat function -> kernels -> machine code
 """
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -50,8 +54,12 @@ def check(source: Source, *, strict: bool = False) -> Checked:
     from kina.elaborate import elaborate
     from kina.syntax.parser import parse
 
-    parsed = parse(source)
-    return Checked(source, elaborate(parsed.module, strict=strict), parsed.diagnostics)
+    with _room_for_long_chains():
+        parsed = parse(source)
+        elaboration = elaborate(parsed.module, strict=strict)
+    for function in elaboration.program.functions.values():
+        _verified(function)
+    return Checked(source, elaboration, parsed.diagnostics)
 
 
 def core_text(function: Function) -> str:
@@ -67,7 +75,7 @@ def lower(function: Function) -> KernelProgram:
     from kina.passes.simplify import simplify
     from kina.passes.specialise import specialise
 
-    return fuse(simplify(specialise(function)))
+    return fuse(_verified(simplify(_verified(specialise(function)))))
 
 
 def compile_function(function: Function) -> Executable:
@@ -76,3 +84,28 @@ def compile_function(function: Function) -> Executable:
     from kina.native.machine import Machine
 
     return compile(lower(function), Machine.host())
+
+
+# ---------------------------------------------------------------- around the stages
+
+_FRAMES = 20_000
+"""Python frames that the longest chain of operators which the parser accepts may take in later stages."""
+
+
+@contextmanager
+def _room_for_long_chains() -> Iterator[None]:
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _FRAMES))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def _verified(function: Function) -> Function:
+    """The function, re-checked if KINA_VERIFY=1: what is wrong then is a fault of the stage before."""
+    if os.environ.get("KINA_VERIFY") == "1":
+        from kina.core.verifier import verify
+
+        verify(function)
+    return function

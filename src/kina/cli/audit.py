@@ -20,8 +20,8 @@ from kina.elaborate.result import Obligation
 def command(as_json: bool, file: str) -> int:
     """List every obligation of a program with how it was settled.
 
-    A function with errors is left out, and its errors go to stderr. Statuses: normal-form, facts, smt (proved, in
-    that order of cost), runtime (checked when the program runs).
+    Errors go to stderr; what was settled beside them is listed all the same. Statuses: normal-form, facts, smt
+    (proved, in that order of cost), runtime (checked when the program runs).
     """
     obligations: list[Obligation] = []
     try:

@@ -100,7 +100,5 @@ def obligations_summary(obligations: Sequence[Obligation]) -> str:
 
 
 def settled(checked: pipeline.Checked) -> list[Obligation]:
-    """The obligations of the functions without errors, by place."""
-    functions = checked.elaboration.program.functions
-    found = [o for o in checked.elaboration.obligations if o.function in functions]
-    return sorted(found, key=lambda o: (o.span.start, o.span.end))
+    """The obligations that were settled, by place; in a function with errors, those met before and after them."""
+    return sorted(checked.elaboration.obligations, key=lambda o: (o.span.start, o.span.end))

@@ -17,6 +17,10 @@ from kina.types import Shape, Tensor, Tuple, Type, substitute
 class InvalidCore(Exception):
     """Core that is not well typed: a fault in Kina, never in the program."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(f"internal fault in Kina: {message}")
+        self.message = message
+
 
 def verify(function: Function) -> None:
     """Raises InvalidCore unless every statement is well typed, in scope and has its obligations proved."""
@@ -27,7 +31,7 @@ def verify(function: Function) -> None:
         try:
             facts = _verify_statement(statement, scope, facts)
         except InvalidCore as fault:
-            raise InvalidCore(f"in {function.name}, at {statement}: {fault}") from None
+            raise InvalidCore(f"in {function.name}, at {statement}: {fault.message}") from None
         names += [] if isinstance(statement, Check) else [v.name for v in leaves(statement.result)]
     if len(set(names)) != len(names):
         raise InvalidCore(f"in {function.name}: a name is used twice")

@@ -148,17 +148,10 @@ class _Fusion:
 
     def _order(self, outputs: tuple[Value, ...]) -> list[Value]:
         """The stored values in an order in which each can be computed; unneeded ones left out."""
-        needed: set[Value] = set()
-
-        def need(value: Value) -> None:
-            if value not in needed:
-                needed.add(value)
-                source = self.copies.get(value)
-                for argument in (source,) if source else self.made[value].arguments if value in self.made else ():
-                    need(argument)
-
-        for value in outputs:
-            need(value)
+        needed = {self.copies.get(value, value) for value in outputs} | set(outputs)
+        for value, made in reversed(self.made.items()):
+            if value in needed:
+                needed.update(made.arguments)
         return [v for v in (*self.made, *self.copies) if v in needed and v in self.stored]
 
     # ------------------------------------------------------------ kernels
