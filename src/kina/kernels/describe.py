@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kina.core.ir import Value
 from kina.dims.dim import Dim, constant, product
-from kina.kernels.expressions import children, free_variables, walk
+from kina.kernels.expressions import children, free_variables, most_steps, walk
 from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, LoopKernel
+from kina.kernels.memory import bytes_of, plan_memory
 from kina.ops.scalar import Call, Cast, Element, Literal, Pieces, Reduce, Scalar, SizeValue
 from kina.types import Tensor
 
@@ -28,7 +28,9 @@ def describe(program: KernelProgram) -> str:
         lines += [f"  reads {_traffic(kernel)} bytes, writes {written}; {_work(kernel)} operations"]
     if program.reasons:
         lines += ["", "stored between kernels:"]
-        lines += [f"  {v.name} ({_bytes(_volume(v), v.type)} bytes): {why}" for v, why in program.reasons]
+        lines += [f"  {v.name} ({bytes_of(v)} bytes): {why}" for v, why in program.reasons]
+        shared = [place for place in plan_memory(program).places if len(place.values) > 1]
+        lines += [f"  one place, one after the other: {', '.join(v.name for v in place.values)}" for place in shared]
     for check in program.checks:
         lines += ["", f"checked first: {check.proposition}"]
     return "\n".join(lines)
@@ -118,7 +120,7 @@ def _text(e: Scalar, kernel: LoopKernel, names: dict[str, str], shared: dict[Sca
         case Cast(operand, dtype):
             return f"{dtype}({text(operand)})"
         case Reduce(kind, variable, extent, body):
-            return f"{kind} over {names[variable]} < {extent} of {text(body)}"
+            return f"{kind} over {names[variable]} < {_index(extent, names)} of {text(body)}"
         case Pieces(position, pieces):
             parts = [f"{_index(position, names)} < {bound} ? {text(piece)}" for bound, piece in pieces[:-1]]
             return "(" + " : ".join([*parts, text(pieces[-1][1])]) + ")"
@@ -127,22 +129,22 @@ def _text(e: Scalar, kernel: LoopKernel, names: dict[str, str], shared: dict[Sca
 # ---------------------------------------------------------------- traffic and work
 
 
-def _volume(value: Value) -> Dim:
-    return product(list(value.type.shape))
-
-
 def _bytes(elements: Dim, type_: Tensor) -> Dim:
     return elements * type_.dtype.itemsize
 
 
 def _written(kernel: Kernel) -> Dim:
-    return product([loop.extent for loop in kernel.loops]) if isinstance(kernel, LoopKernel) else _volume(kernel.output)
+    return (
+        product([loop.extent for loop in kernel.loops])
+        if isinstance(kernel, LoopKernel)
+        else product(list(kernel.output.type.shape))
+    )
 
 
 def _traffic(kernel: Kernel) -> Dim:
     total = constant(0)
     for value in dict.fromkeys(kernel.inputs):
-        total = total + _bytes(_volume(value), value.type)
+        total = total + bytes_of(value)
     return total
 
 
@@ -154,7 +156,7 @@ def _work(kernel: Kernel) -> Dim:
     each = constant(0)
     for reduction in _reductions(kernel.body):
         inside = kernel.inner is not None and kernel.inner.variable in free_variables(reduction)
-        steps = reduction.extent * (kernel.inner.extent if inside and kernel.inner else constant(1))
+        steps = most_steps(reduction) * (kernel.inner.extent if inside and kernel.inner else constant(1))
         each = each + steps * (_calls(reduction.body) + 1)
     per_element = _calls(kernel.body)
     return rows * (each + per_element * (kernel.inner.extent if kernel.inner else constant(1)))

@@ -88,13 +88,18 @@ def free_variables(e: Scalar) -> frozenset[str]:
             found = frozenset[str]().union(*(i.variables for i in index))
         case SizeValue(dim):
             found = dim.variables
-        case Reduce(_, name, _, body):
-            found = free_variables(body) - {name}
+        case Reduce(_, name, extent, body):
+            found = extent.variables | (free_variables(body) - {name})
         case Pieces(position, pieces):
             found = position.variables.union(*(free_variables(p) for _, p in pieces))
         case _:
             found = frozenset[str]().union(*map(free_variables, children(e)))
     return frozenset(name for name in found if name.startswith("%"))
+
+
+def most_steps(e: Reduce) -> Dim:
+    """The extent of a reduction, or that of the first part where it is one of several."""
+    return e.extent.substitute({name: _ZERO for name in e.extent.variables if name.startswith("%")})
 
 
 def canonical(e: Scalar) -> Scalar:

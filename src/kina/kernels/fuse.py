@@ -14,7 +14,7 @@ The first one alone makes RMSNorm, softmax, LayerNorm and cross-entropy one kern
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kina.core.ir import Apply, Check, Function, Value
 from kina.dims.atoms import Variable
@@ -23,6 +23,7 @@ from kina.dims.proposition import Comparison
 from kina.dims.prover import Facts
 from kina.kernels.expressions import COSTLY, canonical, free_variables, rebuild, simplify_indices, substitute, walk
 from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, Loop, LoopKernel, Operand
+from kina.kernels.parts import in_parts
 from kina.ops.contractions import Matmul
 from kina.ops.scalar import Call, Element, Index, Pieces, Reduce, Scalar
 from kina.ops.shape import ExpandDims, FlattenPair, Reinterpret, Reshape, Squeeze
@@ -64,6 +65,7 @@ class _Fusion:
         self.made = {s.result: s for s in function.statements if isinstance(s, Apply)}
         self.copies: dict[Value, Value] = {}
         self.stored: dict[Value, str] = {}
+        self.parts: dict[Value, str] = {}
         self.facts = Facts(function.requires)
 
     def program(self) -> KernelProgram:
@@ -72,13 +74,14 @@ class _Fusion:
         self.stored.update({v: "a contraction" for v in self.made if self._is_gemm(v) and v not in self.stored})
         self._store_shared()
         while True:
+            self.parts.clear()
             try:
                 kernels = [k for value in self._order(outputs) for k in self._kernels_of(value)]
                 break
             except _Recompute as found:
                 self.stored[found.value] = found.reason
         checks = tuple(s for s in self.function.statements if isinstance(s, Check))
-        reasons = tuple((v, why) for v, why in self.stored.items() if v not in outputs)
+        reasons = tuple((v, why) for v, why in {**self.stored, **self.parts}.items() if v not in outputs)
         return KernelProgram(self.function, self.function.inputs, outputs, tuple(kernels), checks, reasons)
 
     def _outputs(self) -> tuple[Value, ...]:
@@ -178,7 +181,11 @@ class _Fusion:
                 if loop is not None and any(bound is loop.extent for bound, _ in node.pieces):
                     yield from self._split_at(value, loops, index, expression, body, loop, node)
                     return
-        yield self._loop_kernel(value, loops, index, expression, body)
+        if not loops:
+            parts, expression = in_parts(value, expression, body.inputs)
+            self.parts.update((kernel.output, "a reduction to one element, shared by threads") for kernel in parts)
+            yield from map(_pruned, parts)
+        yield _pruned(self._loop_kernel(value, loops, index, expression, body))
 
     def _split_at(
         self,
@@ -206,10 +213,7 @@ class _Fusion:
     def _loop_kernel(
         self, value: Value, loops: tuple[Loop, ...], index: Index, expression: Scalar, body: _Body
     ) -> LoopKernel:
-        used = sorted({e.operand for e in walk(expression) if isinstance(e, Element)})
-        inputs = tuple(v for v, n in body.inputs.items() if n in used)
-        renumbered = {n: used.index(n) for n in used}
-        expression = _renumber(expression, renumbered)
+        inputs = tuple(body.inputs)
         if not loops or (body.once_a_row is False and _runs_along_reductions(expression, loops[-1])):
             return LoopKernel(value.name, value, inputs, loops, None, index, expression)
         return LoopKernel(value.name, value, inputs, loops[:-1], loops[-1], index, expression)
@@ -330,6 +334,13 @@ def _without_ones(loops: tuple[Loop, ...], index: Index, e: Scalar) -> tuple[Ind
     if not zeros:
         return index, e
     return tuple(i.substitute(zeros) for i in index), substitute(e, zeros)
+
+
+def _pruned(kernel: LoopKernel) -> LoopKernel:
+    """The kernel with only the inputs that its body reads."""
+    used = sorted({e.operand for e in walk(kernel.body) if isinstance(e, Element)})
+    body = _renumber(kernel.body, {n: position for position, n in enumerate(used)})
+    return replace(kernel, inputs=tuple(kernel.inputs[n] for n in used), body=body)
 
 
 def _renumber(e: Scalar, numbers: dict[int, int]) -> Scalar:

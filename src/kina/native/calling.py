@@ -19,8 +19,9 @@ from kina.diagnostics import KinaError
 from kina.dims.atoms import CeilDiv, FloorDiv, Maximum, Minimum, Modulo, Variable, parts
 from kina.dims.dim import Atom, Dim
 from kina.kernels.ir import KernelProgram
+from kina.kernels.memory import bytes_of, plan_memory
 from kina.native.engine import Loaded
-from kina.native.entry import ALIGNMENT, ENTRY, FITS, MISPLACED, temporary_bytes, work_of
+from kina.native.entry import ALIGNMENT, ENTRY, FITS, MISPLACED, work_of
 from kina.native.pool import SMALL, Pool
 from kina.native.runtime import threads
 
@@ -60,7 +61,7 @@ def compile_run(program: KernelProgram, code: Loaded, pool: Pool, scratch: int, 
     for local, value in zip(outputs, program.function.outputs, strict=True):
         scope[f"t_{local}"] = value.type.dtype.numpy
         shape = "(" + "".join(f"{_python(d, sizes)}, " for d in value.type.shape) + ")"
-        lines.append(f"b = {_python(temporary_bytes(value), sizes)}")
+        lines.append(f"b = {_python(bytes_of(value), sizes)}")
         lines.append(f"{local} = empty({shape}, t_{local}) if b < {SMALL} else result({shape}, t_{local}, b)")
     lines += _team_and_arena(program, sizes, scratch, worth_a_thread)
     objects = [f"id({local})" for local in (*inputs, *outputs, "arena")]
@@ -77,7 +78,8 @@ def compile_run(program: KernelProgram, code: Loaded, pool: Pool, scratch: int, 
 
 def _team_and_arena(program: KernelProgram, sizes: Mapping[str, str], scratch: int, worth: int) -> list[str]:
     work = " + ".join(_python(work_of(kernel), sizes) for kernel in program.kernels)
-    padded = [f"(({_python(temporary_bytes(v), sizes)}) + {ALIGNMENT - 1} & -{ALIGNMENT})" for v in program.temporaries]
+    places = plan_memory(program).places
+    padded = [f"(({_python(place.size, sizes)}) + {ALIGNMENT - 1} & -{ALIGNMENT})" for place in places]
     lines = [f"team = threads() if {work} >= {worth} else 1"]
     arena = [*padded, *([f"{scratch} * team"] if scratch else [])]
     return [*lines, f"a = {' + '.join(arena)}" if arena else "a = 0", "arena = take(a) if a else nothing"]
@@ -100,7 +102,7 @@ def _placed(x: Array) -> Array:
 
 def safe_size(program: KernelProgram) -> int:
     """A size up to which all of a function's dimensions are safe: nothing then reaches `MOST`."""
-    volumes = [temporary_bytes(v) for v in _values(program)]
+    volumes = [bytes_of(v) for v in _values(program)]
     size = MOST
     while size > 1 and any(_magnitude(v, size) >= MOST for v in volumes):
         size //= 2

@@ -131,10 +131,7 @@ class Code:
 
     @contextmanager
     def loop(self, start: str, stop: str, step: int | str = 1) -> Iterator[str]:
-        """`for i = start; i + step <= stop`; the body is what is emitted inside.
-
-        The step divides the distance (or is 1), so the last trip ends at `stop`.
-        """
+        """`for i = start; i < stop; i += step`; the body is what is emitted inside."""
         head, body, done = (self.fresh_label(s) for s in ("head", "body", "done"))
         slot = self.at_entry("alloca i64", "slot")
         self.do(f"store i64 {start}, ptr {slot}")

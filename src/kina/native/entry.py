@@ -16,8 +16,9 @@ from pathlib import Path
 
 from kina.core.ir import Value
 from kina.dims.dim import Dim, constant, product
-from kina.kernels.expressions import children
+from kina.kernels.expressions import children, most_steps
 from kina.kernels.ir import GemmKernel, Kernel, KernelProgram
+from kina.kernels.memory import MemoryPlan, plan_memory
 from kina.native.code import Code
 from kina.native.contraction import ContractionEmitter, gemm_dtype
 from kina.native.gemm_library import gemm_declaration
@@ -73,17 +74,12 @@ def thread_scratch(program: KernelProgram, machine: Machine) -> int:
     return max((scratch_bytes(machine, dtype, 1) for dtype in gemm_dtypes(program)), default=0)
 
 
-def temporary_bytes(value: Value) -> Dim:
-    """The place of a temporary in the arena, before rounding up to the alignment."""
-    return product(list(value.type.shape)) * value.type.dtype.itemsize
-
-
 def program_key(program: KernelProgram, machine: Machine) -> str:
     """A text that differs for programs with different machine code, shorter to make than their IR.
 
     Names of values are unique in a program, so the kernels' own form says all.
     """
-    what = (program.function.dimensions, program.inputs, program.outputs, program.kernels)
+    what = (program.function.dimensions, program.inputs, program.outputs, program.kernels, plan_memory(program))
     return f"{_emitters()} {_HEADER} {replace(machine, cores=1)} {what!r}"
 
 
@@ -110,8 +106,9 @@ def module_of(program: KernelProgram, machine: Machine) -> str:
     """The LLVM module, as text."""
     layout = layout_of(program)
     functions = [_kernel(program, layout, n, kernel, machine) for n, kernel in enumerate(program.kernels)]
-    functions.append(_body(program, layout))
-    functions.append(_entry(program, layout))
+    plan = plan_memory(program)
+    functions.append(_body(program, layout, plan))
+    functions.append(_entry(program, layout, plan))
     declarations = [*DECLARED_LIBRARY, "declare void @kina_run(ptr, ptr, i64)", "declare void @kina_barrier(i64)"]
     declarations += [gemm_declaration(dtype) for dtype in gemm_dtypes(program)]
     return "\n\n".join(["\n".join(declarations), *functions]) + "\n\n!0 = !{i32 1}\n"
@@ -171,15 +168,12 @@ def _word(code: Code, number: int, type_: str, stem: str) -> str:
 # ---------------------------------------------------------------- the body and the entry
 
 
-def _body(program: KernelProgram, layout: Layout) -> str:
+def _body(program: KernelProgram, layout: Layout, plan: MemoryPlan) -> str:
     """All kernels, one after the other, each thread with its part of the tasks."""
     code = Code(_sizes(layout))
-    pending: set[Value] = set()
     for number, kernel in enumerate(program.kernels):
-        if pending & {*kernel.inputs}:
+        if number in plan.waits:
             code.do("call void @kina_barrier(i64 %n)")
-            pending = set()
-        pending.add(kernel.output)
         if isinstance(kernel, GemmKernel):
             code.do(f"call void @kernel{number}(ptr %args, i64 %tid, i64 %n)")
             continue
@@ -216,10 +210,10 @@ def _steps(e: Scalar) -> Dim:
     inside = constant(0)
     for child in children(e):
         inside = inside + _steps(child)
-    return e.extent * (inside + 1) if isinstance(e, Reduce) else inside
+    return most_steps(e) * (inside + 1) if isinstance(e, Reduce) else inside
 
 
-def _entry(program: KernelProgram, layout: Layout) -> str:
+def _entry(program: KernelProgram, layout: Layout, plan: MemoryPlan) -> str:
     """Reads the array objects into a block of `Layout`, and runs the body on the threads.
 
     Its block has the sizes, then the addresses of the array objects: inputs, outputs, the arena; then the threads.
@@ -233,9 +227,10 @@ def _entry(program: KernelProgram, layout: Layout) -> str:
     for at, object_ in zip(layout.outputs.values(), objects[len(layout.inputs) : -1], strict=True):
         code.do(f"store i64 {_field(code, object_, _DATA)}, ptr {_place(code, block, at)}")
     here = _field(code, objects[-1], _DATA)
-    for value, at in layout.temporaries.items():
-        code.do(f"store i64 {here}, ptr {_place(code, block, at)}")
-        padded = code.let(f"add i64 {code.dim(temporary_bytes(value))}, {ALIGNMENT - 1}")
+    for place in plan.places:
+        for value in place.values:
+            code.do(f"store i64 {here}, ptr {_place(code, block, layout.temporaries[value])}")
+        padded = code.let(f"add i64 {code.dim(place.size)}, {ALIGNMENT - 1}")
         rounded = code.let(f"and i64 {padded}, {-ALIGNMENT}")
         here = code.let(f"add i64 {here}, {rounded}")
     code.do(f"store i64 {here}, ptr {_place(code, block, layout.scratch)}")

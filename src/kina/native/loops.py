@@ -41,6 +41,8 @@ _OUTPUT = -1
 """The operand number under which the inner loop reads back what a reduction kept in the output's row."""
 _ACCUMULATORS = 4
 """Vectors that a reduction keeps in flight: hides the latency of addition, and keeps sums accurate."""
+_BLOCK = 1024
+"""Steps of a sum of floats after which its parts are added to the whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,10 +350,14 @@ class LoopEmitter:
     def _reduce_steps(self, e: Reduce, lanes: int) -> Operand:
         """Step by step; with lanes, for several elements of the result at once."""
         self._hoist(e.body, e.variable)
-        total = self._accumulator(e, lanes)
-        with self._loop(e.variable, "0", self.code.dim(e.extent), 1):
-            self._accumulate(e, total, lanes, self.value(e.body))
-        return self._loaded(e, total, lanes)
+        totals = [self._accumulator(e, lanes)]
+        with (
+            self._blocks(e, "0", self.code.dim(e.extent), _BLOCK, totals, lanes) as (start, stop),
+            self._loop(e.variable, start, stop, 1),
+        ):
+            self._accumulate(e, totals[0], lanes, self.value(e.body))
+            self._keep(e, vector=False)
+        return self._loaded(e, totals[0], lanes)
 
     def _reduce_vectors(self, e: Reduce) -> Operand:
         """Along vectors: several in flight, then one at a time, then single elements, then all together."""
@@ -362,18 +368,44 @@ class LoopEmitter:
         rest = self._accumulator(e, 1)
         wide = self._vector_end(e.body, e.variable, "0", extent, lanes * _ACCUMULATORS)
         end = self._vector_end(e.body, e.variable, "0", extent, lanes)
-        with code.loop("0", wide, lanes * _ACCUMULATORS) as start:
+        step = lanes * _ACCUMULATORS
+        with (
+            self._blocks(e, "0", wide, _BLOCK * step, totals, lanes) as (first, last),
+            code.loop(first, last, step) as start,
+        ):
             for number, total in enumerate(totals):
                 at = code.let(f"add nsw i64 {start}, {number * lanes}")
                 self._accumulate_at(e, total, at, vector=True)
         with code.loop(wide, end, lanes) as at:
             self._accumulate_at(e, totals[0], at, vector=True)
-        with code.loop(end, extent) as at:
+        with self._blocks(e, end, extent, _BLOCK, [rest]) as (first, last), code.loop(first, last) as at:
             self._accumulate_at(e, rest, at, vector=False)
         parts_ = [self._loaded(e, total, lanes) for total in totals]
         while len(parts_) > 1:
             parts_ = [self._combine(e, a, b) for a, b in zip(parts_[::2], parts_[1::2], strict=True)]
         return self._combine(e, self._across(e, parts_[0]), self._loaded(e, rest, 1))
+
+    @contextmanager
+    def _blocks(
+        self, e: Reduce, start: str, stop: str, size: int, totals: list[str], lanes: int = 1
+    ) -> Iterator[tuple[str, str]]:
+        """Accumulates from `start` to `stop` in blocks where `e` is a sum of floats: first in a block, then blocks.
+
+        Else a long sum stands still: 2^24 in F32 does not change by adding 1. The body accumulates in `totals`.
+        """
+        code = self.code
+        if e.kind != "sum" or not result_dtype(e, self.dtypes).is_float:
+            yield start, stop
+            return
+        sums = [self._accumulator(e, lanes) for _ in totals]
+        with code.loop(start, stop, size) as first:
+            most = code.let(f"add nsw i64 {first}, {size}")
+            yield first, code.let(f"call i64 @llvm.smin.i64(i64 {most}, i64 {stop})")
+            for total, part in zip(sums, totals, strict=True):
+                self._accumulate(e, total, lanes, self._loaded(e, part, lanes))
+                self._restart(e, part, lanes)
+        for total, part in zip(sums, totals, strict=True):
+            code.do(f"store {self._loaded(e, total, lanes)}, ptr {part}")
 
     def _accumulate_at(self, e: Reduce, total: str, at: str, *, vector: bool) -> None:
         kept = dict(self.memo)
@@ -389,9 +421,12 @@ class LoopEmitter:
     def _accumulator(self, e: Reduce, lanes: int) -> str:
         dtype = result_dtype(e, self.dtypes)
         slot = self.code.at_entry(f"alloca {register_type(dtype, lanes)}", "total")
-        start = widen(self.code, identity(e.kind, dtype), lanes)
-        self.code.do(f"store {start}, ptr {slot}")
+        self._restart(e, slot, lanes)
         return slot
+
+    def _restart(self, e: Reduce, total: str, lanes: int) -> None:
+        start = widen(self.code, identity(e.kind, result_dtype(e, self.dtypes)), lanes)
+        self.code.do(f"store {start}, ptr {total}")
 
     def _accumulate(self, e: Reduce, total: str, lanes: int, value: Operand) -> None:
         now = self._loaded(e, total, lanes)

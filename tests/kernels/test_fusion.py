@@ -1,0 +1,103 @@
+"""What fusion makes of programs: how many kernels, what is stored between them, how views are read."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from kina.kernels import GemmKernel, KernelProgram, LoopKernel
+from kina.kernels.expressions import walk
+from kina.ops.scalar import Element, Pieces
+from kina.pipeline import check, lower
+from kina.source import Source
+
+
+def kernels_of(text: str) -> KernelProgram:
+    module = check(Source("fusion.kina", dedent(text)))
+    assert module.ok, module.diagnostics
+    return lower(module.function("f"))
+
+
+ONE_KERNEL = {
+    "rmsnorm": """let f [B, S, D] (x : F32[B, S, D]) (w : F32[D]) : F32[B, S, D] =
+        x * rsqrt (reduce_keep[mean, axis=2] (x * x) + 1e-6) * w""",
+    "layernorm": """let f [B, D] (x : F32[B, D]) : F32[B, D] =
+        let m = reduce_keep[mean, axis=1] x in
+        (x - m) * rsqrt (reduce_keep[var, axis=1] x + 1e-5)""",
+    "softmax": "let f [B, S] (x : F32[B, S]) : F32[B, S] = softmax[axis=1] x",
+    "softmax of its parts": """let f [B, S] (x : F32[B, S]) : F32[B, S] =
+        let e = exp (x - reduce_keep[max, axis=1] x) in
+        e / reduce_keep[sum, axis=1] e""",
+    "cross entropy of rows": "let f [B, V] (x : F32[B, V]) : F32[B] = reduce[logsumexp, axis=1] x",
+    "activations": "let f [A] (x : F32[A]) (y : F32[A]) : F32[A] = silu x * gelu[tanh] y + 1.0",
+    "views": "let f [A, B] (x : F32[A, B]) : F32[B * A] = reshape (transpose (x + x) [1, 0]) [B * A]",
+}
+
+
+@pytest.mark.parametrize("text", ONE_KERNEL.values(), ids=ONE_KERNEL.keys())
+def test_one_loop_nest_is_enough_for(text):
+    program = kernels_of(text)
+    assert len(program.kernels) == 1
+    assert not program.temporaries
+
+
+def test_a_reduction_across_rows_is_stored_before_it_is_used_along_them():
+    program = kernels_of("let f [A, B] (x : F32[A, B]) : F32[A, B] = x / reduce_keep[sum, axis=0] x")
+    assert len(program.kernels) == 2
+    assert [why for _, why in program.reasons] == ["its reduction does not run along the user's loops"]
+
+
+def test_heads_are_split_and_transposed_without_copies():
+    program = kernels_of("""
+        let f [B, S, H, D] (q : F32[B, S, H * D]) (k : F32[B, S, H * D]) : F32[B, H, S, S] =
+          let qh = transpose (reshape q [B, S, H, D]) [0, 2, 1, 3] in
+          let kh = transpose (reshape k [B, S, H, D]) [0, 2, 3, 1] in
+          qh @ kh
+    """)
+    (gemm,) = program.kernels
+    assert isinstance(gemm, GemmKernel)
+    assert [str(i) for i in gemm.left.index] == ["%i0", "%m", "%i1 * D + %k"]
+    assert [str(i) for i in gemm.right.index] == ["%i0", "%n", "%i1 * D + %k"]
+
+
+def test_what_comes_between_two_products_is_computed_in_one_pass():
+    program = kernels_of("""
+        let f [S, D, H] (x : F32[S, D]) (g : F32[D, H]) (u : F32[D, H]) (w : F32[H, D]) : F32[S, D] =
+          (silu (x @ g) * (x @ u)) @ w
+    """)
+    assert [type(k) for k in program.kernels] == [GemmKernel, GemmKernel, LoopKernel, GemmKernel]
+
+
+def test_indices_of_merged_and_split_axes_have_no_divisions():
+    program = kernels_of("""
+        let f [A, B, C] (x : F32[A, B, C]) : F32[A, B, C] = exp (reshape (reshape x [A * B, C]) [A, B, C])
+    """)
+    (kernel,) = program.kernels
+    (load,) = (e for e in walk(kernel.body) if isinstance(e, Element))
+    assert load.index == kernel.index
+
+
+def test_a_concatenation_is_written_piece_by_piece_without_a_test():
+    program = kernels_of("""
+        let f [A, B, D] (x : F32[A, D]) (y : F32[B, D]) : F32[A + B, D] = concat[axis=0] x y * 2.0
+    """)
+    assert len(program.kernels) == 2
+    assert not any(isinstance(e, Pieces) for k in program.kernels for e in walk(k.body))
+    assert len({k.output for k in program.kernels}) == 1
+
+
+def test_equal_reductions_are_computed_once():
+    program = kernels_of("""
+        let f [A, B] (x : F32[A, B]) : F32[A, B] =
+          (x - reduce_keep[max, axis=1] x) * exp (reduce_keep[max, axis=1] x)
+    """)
+    assert str(program).count("max over") == 1
+
+
+def test_a_reduction_to_one_element_is_cut_into_parts():
+    program = kernels_of("let f [A, B] (x : F32[A, B]) : F32[] = reduce[sum, axes=[0, 1]] x")
+    parts, whole = program.kernels
+    assert len(parts.rows) == 2
+    assert whole.inputs == (parts.output,)
+    assert [why for _, why in program.reasons] == ["a reduction to one element, shared by threads"]
