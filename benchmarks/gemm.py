@@ -56,7 +56,8 @@ def row(gemm: Gemm, dtype: type[np.floating[Any]], shape: tuple[int, int, int], 
     m, n, k = shape
     generator = np.random.default_rng(0)
     a: Array = generator.standard_normal((m, k)).astype(dtype)
-    b: Array = generator.standard_normal((n, k)).astype(dtype).T if turned else generator.standard_normal((k, n)).astype(dtype)
+    b: Array = generator.standard_normal((n, k) if turned else (k, n)).astype(dtype)
+    b = b.T if turned else b
     ours: Array = np.zeros((m, n), dtype)
     theirs: Array = np.zeros((m, n), dtype)
     own, blas = best_of([gemm.bind(a, b, ours), lambda: np.matmul(a, b, out=theirs)], seconds)
