@@ -56,8 +56,8 @@ def row(gemm: Gemm, dtype: type[np.floating[Any]], shape: tuple[int, int, int], 
     m, n, k = shape
     generator = np.random.default_rng(0)
     a: Array = generator.standard_normal((m, k)).astype(dtype)
-    b: Array = generator.standard_normal((n, k) if turned else (k, n)).astype(dtype)
-    b = b.T if turned else b
+    stored: Array = generator.standard_normal((n, k) if turned else (k, n)).astype(dtype)
+    b: Array = stored.T if turned else stored
     ours: Array = np.zeros((m, n), dtype)
     theirs: Array = np.zeros((m, n), dtype)
     own, blas = best_of([gemm.bind(a, b, ours), lambda: np.matmul(a, b, out=theirs)], seconds)
@@ -76,7 +76,7 @@ def main() -> None:
     options = parser.parse_args()
     machine = Machine.host() if options.machine == "host" else Machine.avx2()
     gemm = Gemm(machine, options.dtype)
-    dtype: type[np.floating[Any]] = {"f32": np.float32, "f64": np.float64}[options.dtype]
+    dtype: type[np.floating[Any]] = np.float32 if options.dtype == "f32" else np.float64
     print(f"{'M x N x K':>20} {'kina':>8} {'OpenBLAS':>8} {'ratio':>6}    GFLOP/s, {options.dtype}, {options.machine}")
     for group in options.groups:
         for shape in SHAPES[group]:
