@@ -13,11 +13,14 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import argparse
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from kina.native.gemm_driver import Gemm
 from kina.native.machine import Machine
+
+Array = np.ndarray[Any, np.dtype[np.floating[Any]]]
 
 SHAPES: dict[str, list[tuple[int, int, int]]] = {
     "square": [(s, s, s) for s in (256, 512, 1024, 2048)],
@@ -48,13 +51,14 @@ def _time(run: Callable[[], object], repeats: int) -> float:
     return (time.thread_time() - start) / repeats
 
 
-def row(gemm: Gemm, dtype: type, shape: tuple[int, int, int], turned: bool, seconds: float) -> str:
+def row(gemm: Gemm, dtype: type[np.floating[Any]], shape: tuple[int, int, int], turned: bool, seconds: float) -> str:
     """One line of the table: GFLOP/s of both, and ours over theirs."""
     m, n, k = shape
     generator = np.random.default_rng(0)
-    a = generator.standard_normal((m, k)).astype(dtype)
-    b = generator.standard_normal((n, k)).astype(dtype).T if turned else generator.standard_normal((k, n)).astype(dtype)
-    ours, theirs = np.zeros((m, n), dtype), np.zeros((m, n), dtype)
+    a: Array = generator.standard_normal((m, k)).astype(dtype)
+    b: Array = generator.standard_normal((n, k)).astype(dtype).T if turned else generator.standard_normal((k, n)).astype(dtype)
+    ours: Array = np.zeros((m, n), dtype)
+    theirs: Array = np.zeros((m, n), dtype)
     own, blas = best_of([gemm.bind(a, b, ours), lambda: np.matmul(a, b, out=theirs)], seconds)
     assert np.allclose(ours, theirs, rtol=1e-3, atol=1e-3 * k**0.5)
     work = 2e-9 * m * n * k
@@ -71,7 +75,7 @@ def main() -> None:
     options = parser.parse_args()
     machine = Machine.host() if options.machine == "host" else Machine.avx2()
     gemm = Gemm(machine, options.dtype)
-    dtype = {"f32": np.float32, "f64": np.float64}[options.dtype]
+    dtype: type[np.floating[Any]] = {"f32": np.float32, "f64": np.float64}[options.dtype]
     print(f"{'M x N x K':>20} {'kina':>8} {'OpenBLAS':>8} {'ratio':>6}    GFLOP/s, {options.dtype}, {options.machine}")
     for group in options.groups:
         for shape in SHAPES[group]:
