@@ -1,6 +1,6 @@
 """Core -> loop nests: fusion, schedules, and their description."""
 
 from kina.kernels.fuse import fuse
-from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, Loop, LoopKernel, Operand
+from kina.kernels.ir import BandKernel, GemmKernel, Kernel, KernelProgram, Loop, LoopKernel, Operand
 
-__all__ = ["GemmKernel", "Kernel", "KernelProgram", "Loop", "LoopKernel", "Operand", "fuse"]
+__all__ = ["BandKernel", "GemmKernel", "Kernel", "KernelProgram", "Loop", "LoopKernel", "Operand", "fuse"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kina.dims.dim import Dim, constant, product
 from kina.kernels.expressions import children, free_variables, most_steps, walk
-from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, LoopKernel
+from kina.kernels.ir import BandKernel, GemmKernel, Kernel, KernelProgram, LoopKernel
 from kina.kernels.memory import bytes_of, plan_memory
 from kina.ops.scalar import Call, Cast, Element, Literal, Pieces, Reduce, Scalar, SizeValue
 from kina.types import Tensor
@@ -39,6 +39,11 @@ def describe(program: KernelProgram) -> str:
 def _nest(kernel: Kernel) -> Iterator[str]:
     if isinstance(kernel, GemmKernel):
         yield from _gemm(kernel)
+        return
+    if isinstance(kernel, BandKernel):
+        yield "band by band of rows, each through all of this in the caches of a thread:"
+        for stage in (kernel.first, kernel.middle, kernel.last):
+            yield from (f"  {line}" for line in _nest(stage))
         return
     names = _loop_names(kernel)
     depth = 0
@@ -150,6 +155,8 @@ def _traffic(kernel: Kernel) -> Dim:
 
 def _work(kernel: Kernel) -> Dim:
     """Arithmetic operations, a reduction's step and a function call counting one each."""
+    if isinstance(kernel, BandKernel):
+        return _work(kernel.first) + _work(kernel.middle) + _work(kernel.last)
     if isinstance(kernel, GemmKernel):
         return product([loop.extent for loop in kernel.batch]) * kernel.m * kernel.n * kernel.k * 2
     rows = product([loop.extent for loop in kernel.rows])

@@ -21,6 +21,7 @@ from kina.dims.atoms import Variable
 from kina.dims.dim import Atom, Dim, constant, of_monomial, variable
 from kina.dims.proposition import Comparison
 from kina.dims.prover import Facts
+from kina.kernels.bands import in_bands
 from kina.kernels.expressions import COSTLY, canonical, free_variables, rebuild, simplify_indices, substitute, walk
 from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, Loop, LoopKernel, Operand
 from kina.kernels.parts import in_parts
@@ -81,8 +82,10 @@ class _Fusion:
             except _Recompute as found:
                 self.stored[found.value] = found.reason
         checks = tuple(s for s in self.function.statements if isinstance(s, Check))
-        reasons = tuple((v, why) for v, why in {**self.stored, **self.parts}.items() if v not in outputs)
-        return KernelProgram(self.function, self.function.inputs, outputs, tuple(kernels), checks, reasons)
+        banded = in_bands(kernels, outputs)
+        made = {kernel.output for kernel in banded} - {*outputs}
+        reasons = tuple((v, why) for v, why in {**self.stored, **self.parts}.items() if v in made)
+        return KernelProgram(self.function, self.function.inputs, outputs, banded, checks, reasons)
 
     def _outputs(self) -> tuple[Value, ...]:
         """A value of its own for each result: what it is a mere reshape of; a copy where that is an input, or stands

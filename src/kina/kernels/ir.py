@@ -73,7 +73,36 @@ class GemmKernel:
         return (self.left.value, self.right.value)
 
 
-Kernel = LoopKernel | GemmKernel
+@dataclass(frozen=True, slots=True)
+class BandKernel:
+    """Attention: a product, work on its rows, and a product of that, run together for a few rows at a time.
+
+    What lies `between` them exists only a band at a time, in memory that each thread has for itself.
+    """
+
+    first: GemmKernel
+    middle: LoopKernel
+    last: GemmKernel
+
+    @property
+    def name(self) -> str:
+        return self.last.name
+
+    @property
+    def output(self) -> Value:
+        return self.last.output
+
+    @property
+    def between(self) -> tuple[Value, Value]:
+        return (self.first.output, self.middle.output)
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        read = (*self.first.inputs, *self.middle.inputs, *self.last.inputs)
+        return tuple(v for v in dict.fromkeys(read) if v not in self.between)
+
+
+Kernel = LoopKernel | GemmKernel | BandKernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +126,11 @@ class KernelProgram:
         """Values between kernels, in the order in which they are computed."""
         made = dict.fromkeys(k.output for k in self.kernels)
         return tuple(v for v in made if v not in self.outputs)
+
+    @property
+    def between_stages(self) -> tuple[Value, ...]:
+        """Values inside kernels that exist only in part, for each thread its own."""
+        return tuple(v for k in self.kernels if isinstance(k, BandKernel) for v in k.between)
 
     def __str__(self) -> str:
         from kina.kernels.describe import describe

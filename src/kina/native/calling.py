@@ -21,7 +21,7 @@ from kina.dims.dim import Atom, Dim
 from kina.kernels.ir import KernelProgram
 from kina.kernels.memory import bytes_of, plan_memory
 from kina.native.engine import Loaded
-from kina.native.entry import ALIGNMENT, ENTRY, FITS, MISPLACED, work_of
+from kina.native.entry import ALIGNMENT, ENTRY, FITS, MISPLACED, thread_bands, work_of
 from kina.native.pool import SMALL, Pool
 from kina.native.runtime import threads
 
@@ -81,7 +81,8 @@ def _team_and_arena(program: KernelProgram, sizes: Mapping[str, str], scratch: i
     places = plan_memory(program).places
     padded = [f"(({_python(place.size, sizes)}) + {ALIGNMENT - 1} & -{ALIGNMENT})" for place in places]
     lines = [f"team = threads() if {work} >= {worth} else 1"]
-    arena = [*padded, *([f"{scratch} * team"] if scratch else [])]
+    own = f"({scratch} + ({_python(thread_bands(program), sizes)})) * team"
+    arena = [*padded, *([own] if scratch else [])]
     return [*lines, f"a = {' + '.join(arena)}" if arena else "a = 0", "arena = take(a) if a else nothing"]
 
 

@@ -7,7 +7,8 @@ call, by comparing strides.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 from kina.core.ir import Value
 from kina.dims.dim import Dim, constant, product, variable
@@ -18,6 +19,8 @@ from kina.native.machine import Machine
 from kina.native.schedule import NotAlong, coefficient
 from kina.native.tiling import scratch_bytes
 from kina.types import DType
+
+_ZERO = constant(0)
 
 
 def gemm_dtype(dtype: DType) -> str:
@@ -63,6 +66,18 @@ class ContractionEmitter:
         self._batches(m)
         code.do("ret void")
 
+    def emit_band(self) -> None:
+        """The rows from `%first`, `%rows` of them, of batch number `%batch`: all by the calling thread."""
+        code = self.code
+        own = self._own_scratch()
+        with self._batch("%batch"), code.variable("%m", "%first"):
+            self._call("%rows", own, "0", "1", variable("%m"))
+        code.do("ret void")
+
+    def _own_scratch(self) -> str:
+        offset = self.code.let(f"mul i64 %tid, {self.scratch_bytes}")
+        return self.code.let(f"getelementptr inbounds i8, ptr {self.scratch}, i64 {offset}")
+
     def _batches(self, m: str) -> None:
         """Enough batches are dealt out whole; few are each shared by all threads."""
         code = self.code
@@ -72,8 +87,7 @@ class ContractionEmitter:
         alone, shared, done = (code.fresh_label(s) for s in ("alone", "shared", "done"))
         code.do(f"br i1 {whole}, label %{alone}, label %{shared}")
         code.label(alone)
-        offset = code.let(f"mul i64 %tid, {self.scratch_bytes}")
-        own = code.let(f"getelementptr inbounds i8, ptr {self.scratch}, i64 {offset}")
+        own = self._own_scratch()
         per_thread = code.let(f"udiv i64 {count}, %n")
         rest = code.let(f"urem i64 {count}, %n")
         bounds = []
@@ -90,28 +104,31 @@ class ContractionEmitter:
 
     def _range(self, m: str, begin: str, end: str, scratch: str, tid: str, threads: str) -> None:
         code = self.code
-        with code.loop(begin, end) as number:
-            rest = number
-            opened = []
+        with code.loop(begin, end) as number, self._batch(number):
+            self._call(m, scratch, tid, threads)
+
+    @contextmanager
+    def _batch(self, number: str) -> Iterator[None]:
+        """The batch loops' variables from the number of the batch, the last loop fastest."""
+        code, rest = self.code, number
+        with ExitStack() as stack:
             for position, loop in reversed(list(enumerate(self.kernel.batch))):
                 extent = code.dim(loop.extent)
                 index = code.let(f"urem i64 {rest}, {extent}") if position else rest
                 rest = code.let(f"udiv i64 {rest}, {extent}") if position else rest
-                opened.append(code.variable(loop.variable, index))
-            with ExitStack() as stack:
-                for binding in opened:
-                    stack.enter_context(binding)
-                self._call(m, scratch, tid, threads)
+                stack.enter_context(code.variable(loop.variable, index))
+            yield
 
     # ------------------------------------------------------------ operands
 
-    def _call(self, m: str, scratch: str, tid: str, threads: str) -> None:
+    def _call(self, m: str, scratch: str, tid: str, threads: str, first: Dim = _ZERO) -> None:
+        """`m` rows of the product of the batch at hand, from row `first`."""
         code, kernel = self.code, self.kernel
         n, k = code.dim(kernel.n), code.dim(kernel.k)
-        a = self._pointer(kernel.left, self.left)
-        b = self._pointer(kernel.right, self.right)
+        a = self._pointer(kernel.left, self.left, first)
+        b = self._pointer(kernel.right, self.right, _ZERO)
         index = tuple(variable(loop.variable) for loop in kernel.batch)
-        c = self._offset_pointer(self.output, (*index, constant(0), constant(0)))
+        c = self._offset_pointer(self.output, (*index, first, _ZERO))
         a_strides = (self._stride(kernel.left, self.left, "%m"), self._stride(kernel.left, self.left, "%k"))
         b_strides = (self._stride(kernel.right, self.right, "%k"), self._stride(kernel.right, self.right, "%n"))
         c_strides = self.output.strides[-2:]
@@ -126,10 +143,10 @@ class ContractionEmitter:
         )  # fmt: skip
         code.do(f"call void @kina_gemm_{self.dtype}({arguments})")
 
-    def _pointer(self, operand: Operand, buffer: Buffer) -> str:
-        """Where the operand's matrix of this batch begins."""
-        zero = {name: constant(0) for name in ("%m", "%n", "%k")}
-        return self._offset_pointer(buffer, tuple(i.substitute(zero) for i in operand.index))
+    def _pointer(self, operand: Operand, buffer: Buffer, first: Dim) -> str:
+        """Where the operand's matrix of this batch begins, from row `first` of the left one."""
+        start = {"%m": first, "%n": _ZERO, "%k": _ZERO}
+        return self._offset_pointer(buffer, tuple(i.substitute(start) for i in operand.index))
 
     def _offset_pointer(self, buffer: Buffer, index: tuple[Dim, ...]) -> str:
         code = self.code

@@ -9,16 +9,17 @@ kernels that depend on each other.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from kina.core.ir import Value
-from kina.dims.dim import Dim, constant, product
+from kina.dims.dim import Dim, constant, maximum, product
 from kina.kernels.expressions import children, most_steps
-from kina.kernels.ir import GemmKernel, Kernel, KernelProgram
+from kina.kernels.ir import BandKernel, GemmKernel, Kernel, KernelProgram, LoopKernel
 from kina.kernels.memory import MemoryPlan, plan_memory
+from kina.native.bands import band_bytes, band_tasks, emit_bands
 from kina.native.code import Code
 from kina.native.contraction import ContractionEmitter, gemm_dtype
 from kina.native.gemm_library import gemm_declaration
@@ -64,14 +65,25 @@ def layout_of(program: KernelProgram) -> Layout:
         at += 1 + value.type.rank
     outputs = {value: at + n for n, value in enumerate(program.outputs)}
     at += len(outputs)
-    temporaries = {value: at + n for n, value in enumerate(program.temporaries)}
+    temporaries = {value: at + n for n, value in enumerate((*program.temporaries, *program.between_stages))}
     at += len(temporaries)
     return Layout(sizes, inputs, outputs, temporaries, at)
 
 
 def thread_scratch(program: KernelProgram, machine: Machine) -> int:
     """Bytes that each thread needs beside the temporaries."""
-    return max((scratch_bytes(machine, dtype, 1) for dtype in gemm_dtypes(program)), default=0)
+    most = max((scratch_bytes(machine, dtype, 1) for dtype in gemm_dtypes(program)), default=0)
+    return -(-most // ALIGNMENT) * ALIGNMENT
+
+
+def thread_bands(program: KernelProgram) -> Dim:
+    """Bytes that each thread needs, after all threads' scratch, for the bands of attention."""
+    most = constant(0)
+    for kernel in program.kernels:
+        if isinstance(kernel, BandKernel):
+            needed = band_bytes(kernel)
+            most = needed if most.value == 0 or most is needed else maximum(most, needed)
+    return most
 
 
 def program_key(program: KernelProgram, machine: Machine) -> str:
@@ -87,27 +99,18 @@ def program_key(program: KernelProgram, machine: Machine) -> str:
 def _emitters() -> str:
     """A hash of the code that makes machine code of kernels: a cached object is good as long as it is the same."""
     digest = hashlib.sha256()
-    for name in (
-        "code",
-        "contraction",
-        "entry",
-        "float_functions",
-        "gemm",
-        "loops",
-        "mathematics",
-        "primitives",
-        "tiling",
-    ):
-        digest.update((Path(__file__).parent / f"{name}.py").read_bytes())
+    here = Path(__file__).parent
+    for path in sorted([*here.glob("*.py"), *(here.parent / "kernels").glob("*.py")]):
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
 def module_of(program: KernelProgram, machine: Machine) -> str:
     """The LLVM module, as text."""
     layout = layout_of(program)
-    functions = [_kernel(program, layout, n, kernel, machine) for n, kernel in enumerate(program.kernels)]
+    functions = [f for n, kernel in enumerate(program.kernels) for f in _kernel(program, layout, n, kernel, machine)]
     plan = plan_memory(program)
-    functions.append(_body(program, layout, plan))
+    functions.append(_body(program, layout, plan, thread_scratch(program, machine)))
     functions.append(_entry(program, layout, plan))
     declarations = [*DECLARED_LIBRARY, "declare void @kina_run(ptr, ptr, i64)", "declare void @kina_barrier(i64)"]
     declarations += [gemm_declaration(dtype) for dtype in gemm_dtypes(program)]
@@ -116,24 +119,52 @@ def module_of(program: KernelProgram, machine: Machine) -> str:
 
 def gemm_dtypes(program: KernelProgram) -> list[str]:
     """The dtypes that the program multiplies matrices of, as `gemm` knows them."""
-    return sorted({gemm_dtype(k.output.type.dtype) for k in program.kernels if isinstance(k, GemmKernel)})
+    products = [k for k in program.kernels if isinstance(k, GemmKernel | BandKernel)]
+    return sorted({gemm_dtype(k.output.type.dtype) for k in products})
 
 
 # ---------------------------------------------------------------- kernels
 
 
-def _kernel(program: KernelProgram, layout: Layout, number: int, kernel: Kernel, machine: Machine) -> str:
+def _kernel(program: KernelProgram, layout: Layout, number: int, kernel: Kernel, machine: Machine) -> Iterator[str]:
+    """The functions of a kernel: one, or one for each stage and one that runs them."""
+    name = f"kernel{number}"
+    if not isinstance(kernel, BandKernel):
+        yield _function(program, layout, name, kernel, machine)
+        return
+    for stage, part in (("first", kernel.first), ("middle", kernel.middle), ("last", kernel.last)):
+        yield _function(program, layout, f"{name}.{stage}", part, machine, band=True)
+    code = Code(_sizes(layout))
+    emit_bands(code, kernel, name, layout.words, layout.temporaries)
+    signature = f"internal void @{name}(ptr %args, i64 %begin, i64 %end, i64 %tid, ptr %own)"
+    yield code.function(signature, _load_sizes(program, layout))
+
+
+def _function(
+    program: KernelProgram,
+    layout: Layout,
+    name: str,
+    kernel: LoopKernel | GemmKernel,
+    machine: Machine,
+    *,
+    band: bool = False,
+) -> str:
+    """A kernel as a function of tasks or threads; with `band`, of some rows of a batch."""
     fused = machine.vector_bytes >= 32 or machine.architecture in ("aarch64", "arm64")
     code = Code(_sizes(layout), fused=fused, avx512=machine.vector_bytes == 64)
     prologue = _load_sizes(program, layout)
     buffers = {v: _buffer(code, layout, v) for v in {*kernel.inputs, kernel.output}}
     if isinstance(kernel, GemmKernel):
         scratch = _word(code, layout.scratch, "ptr", "scratch")
-        ContractionEmitter(code, kernel, machine, buffers, scratch).emit()
-        return code.function(f"internal void @kernel{number}(ptr %args, i64 %tid, i64 %n)", prologue)
-    LoopEmitter(code, kernel, machine, buffers).emit("%begin", "%end")
-    signature = f"internal void @kernel{number}(ptr %args, i64 %begin, i64 %end)"
-    return code.function(signature, prologue)
+        emitter = ContractionEmitter(code, kernel, machine, buffers, scratch)
+        if band:
+            emitter.emit_band()
+            rows = "i64 %batch, i64 %first, i64 %rows, i64 %tid"
+            return code.function(f"internal void @{name}(ptr %args, {rows})", prologue)
+        emitter.emit()
+        return code.function(f"internal void @{name}(ptr %args, i64 %tid, i64 %n)", prologue)
+    LoopEmitter(code, kernel, machine, buffers, in_cache=band).emit("%begin", "%end")
+    return code.function(f"internal void @{name}(ptr %args, i64 %begin, i64 %end)", prologue)
 
 
 def _sizes(layout: Layout) -> dict[str, str]:
@@ -168,7 +199,7 @@ def _word(code: Code, number: int, type_: str, stem: str) -> str:
 # ---------------------------------------------------------------- the body and the entry
 
 
-def _body(program: KernelProgram, layout: Layout, plan: MemoryPlan) -> str:
+def _body(program: KernelProgram, layout: Layout, plan: MemoryPlan, scratch: int) -> str:
     """All kernels, one after the other, each thread with its part of the tasks."""
     code = Code(_sizes(layout))
     for number, kernel in enumerate(program.kernels):
@@ -177,11 +208,22 @@ def _body(program: KernelProgram, layout: Layout, plan: MemoryPlan) -> str:
         if isinstance(kernel, GemmKernel):
             code.do(f"call void @kernel{number}(ptr %args, i64 %tid, i64 %n)")
             continue
-        tasks = code.dim(tasks_of(kernel))
+        tasks = code.dim(band_tasks(kernel) if isinstance(kernel, BandKernel) else tasks_of(kernel))
         begin, end = (_part(code, tasks, which) for which in ("%tid", code.let("add i64 %tid, 1")))
-        code.do(f"call void @kernel{number}(ptr %args, i64 {begin}, i64 {end})")
+        own = ""
+        if isinstance(kernel, BandKernel):
+            own = f", i64 %tid, ptr {_own_bands(code, layout, scratch, thread_bands(program))}"
+        code.do(f"call void @kernel{number}(ptr %args, i64 {begin}, i64 {end}{own})")
     code.do("ret void")
     return code.function("internal void @body(ptr %args, i64 %tid, i64 %n)", _load_sizes(program, layout))
+
+
+def _own_bands(code: Code, layout: Layout, scratch: int, bands: Dim) -> str:
+    """This thread's memory for bands: after the scratch of all threads."""
+    start = _word(code, layout.scratch, "ptr", "scratch")
+    after = code.let(f"mul i64 %n, {scratch}")
+    own = code.let(f"mul i64 %tid, {code.dim(bands)}")
+    return code.let(f"getelementptr i8, ptr {start}, i64 {code.let(f'add i64 {after}, {own}')}")
 
 
 def _part(code: Code, tasks: str, which: str) -> str:
@@ -196,6 +238,8 @@ def _part(code: Code, tasks: str, which: str) -> str:
 
 def work_of(kernel: Kernel) -> Dim:
     """Roughly how many elements a kernel computes or combines."""
+    if isinstance(kernel, BandKernel):
+        return work_of(kernel.first) + work_of(kernel.middle) + work_of(kernel.last)
     if isinstance(kernel, GemmKernel):
         return product([loop.extent for loop in kernel.batch]) * kernel.m * kernel.n * kernel.k
     rows = product([loop.extent for loop in kernel.rows])

@@ -67,7 +67,17 @@ class _Cached:
 class LoopEmitter:
     """Emits one kernel. `memo` holds what was already computed at this point of the nest."""
 
-    def __init__(self, code: Code, kernel: LoopKernel, machine: Machine, buffers: Mapping[Value, Buffer]) -> None:
+    def __init__(
+        self,
+        code: Code,
+        kernel: LoopKernel,
+        machine: Machine,
+        buffers: Mapping[Value, Buffer],
+        *,
+        in_cache: bool = False,
+    ) -> None:
+        """`in_cache`: the output is read again at once, however large it is."""
+        self.in_cache = in_cache
         self.code = code
         self.kernel = kernel
         self.inputs = tuple(buffers[v] for v in kernel.inputs)
@@ -190,7 +200,10 @@ class LoopEmitter:
     def _streams(self) -> bool:
         """Whether vectors of the output can be stored past the caches: they fill a register of the machine."""
         return (
-            self.x86 and self.output.dtype is not DType.BOOL and self.lanes * self.output.dtype.itemsize == self.width
+            not self.in_cache
+            and self.x86
+            and self.output.dtype is not DType.BOOL
+            and self.lanes * self.output.dtype.itemsize == self.width
         )
 
     def _worth_streaming(self, variable: str, start: str) -> str:
