@@ -76,14 +76,18 @@ class _Writer:
             self._unpack(f"{source}_{k}", item, inputs)
 
     def _accept(self, value: Value, x: str) -> None:
-        """Arrays that can go in as they are, and floats for scalar parameters."""
+        """Arrays that can go in as they are; for scalar parameters also floats, and NumPy's scalars of their dtype."""
         dtype = self.scope[f"t_{x}"] = value.type.dtype.numpy
         usual = f"type({x}) is ndarray and {x}.dtype is t_{x}"
         if value.type.rank == 0:
             usual += f" and {x}.ndim == 0"
-        if value.type.rank == 0 and value.type.dtype.is_float:
-            self.scope[f"m_{x}"] = _largest(dtype)
-            self._line(f"if type({x}) is float and -m_{x} <= {x} <= m_{x}: {x} = array({x}, t_{x})")
+        if value.type.rank == 0:
+            self.scope[f"n_{x}"] = dtype.type
+            plain = f"type({x}) is n_{x}"
+            if value.type.dtype.is_float:
+                self.scope[f"m_{x}"] = _largest(dtype)
+                plain += f" or type({x}) is float and -m_{x} <= {x} <= m_{x}"
+            self._line(f"if {plain}: {x} = array({x}, t_{x})")
             self._line(f"elif not ({usual}): return None")
         else:
             self._line(f"if not ({usual}): return None")
