@@ -65,3 +65,5 @@ if [ "$wanted" != "$(cat "$venv/wanted" 2>/dev/null)" ]; then
   echo "  done in $((SECONDS - started)) s"
 fi
 install --no-deps --no-build-isolation --editable .
+# So that the first run is as quick as later ones, also where Python is told to write no bytecode.
+"$venv/bin/python" -m compileall -q src

@@ -6,6 +6,7 @@ What libraries are there is read off the argument's type, so none is imported th
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from enum import Enum
 from importlib import import_module
@@ -126,7 +127,7 @@ def _dtype_advice(got: np.dtype[Any], wanted: DType, name: str, kind: Kind | Non
 
 
 def _read_numpy(value: Any) -> Array:
-    if isinstance(value, np.ma.MaskedArray):
+    if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray):  # who has one has imported it
         raise _Refused("is a masked array, whose mask Kina would lose", "fill the gaps first: x.filled(0)")
     if isinstance(value, np.ndarray | np.generic):
         array: Array = np.asarray(value)
