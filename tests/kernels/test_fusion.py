@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from textwrap import dedent
 
 import pytest
@@ -101,3 +103,15 @@ def test_a_reduction_to_one_element_is_cut_into_parts():
     assert len(parts.rows) == 2
     assert whole.inputs == (parts.output,)
     assert [why for _, why in program.reasons] == ["a reduction to one element, shared by threads"]
+
+
+def test_fusion_asks_no_solver():
+    program = """
+let f [B, H, S, D] (q : F32[B, H, S, D]) (k : F32[B, H, S, D]) : F32[B * H, S, S] =
+  reshape q [B * H, S, D] @ reshape (transpose k [0, 1, 3, 2]) [B * H, D, S]
+"""
+    code = (
+        "import sys; from kina.pipeline import check, lower; from kina.source import Source\n"
+        f"lower(check(Source('f.kina', {program!r})).function('f')); assert 'z3' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

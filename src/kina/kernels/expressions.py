@@ -9,7 +9,7 @@ from kina.dims.atoms import FloorDiv, Modulo, Variable
 from kina.dims.dim import Dim, constant, floor_div, modulo, of_monomial, variable
 from kina.dims.division import divide
 from kina.dims.proposition import Comparison
-from kina.dims.prover import Facts, settle
+from kina.dims.prover import Facts, follows
 from kina.ops.scalar import Call, Cast, Element, Literal, Pieces, Reduce, Scalar, SizeValue
 from kina.types import DType
 
@@ -191,6 +191,6 @@ def _divided(a: Dim, b: Dim, facts: Facts) -> tuple[Dim, Dim]:
     if b.value is None or b.value > 1:
         quotient, rest = divide(a, b)
         inside = (Comparison(">=", rest, _ZERO), Comparison("<", rest, b))
-        if all(settle(claim, facts).status.proved for claim in inside):
+        if all(follows(claim, facts) for claim in inside):
             return quotient, rest
     return floor_div(a, b), modulo(a, b)
