@@ -21,7 +21,7 @@ from kina.types import Shape
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a dimension expression needs in order to mean something; `proposed` is the `requires` to offer, if another."""
+    """What a dimension expression needs in order to mean something; `proposed`, if given, is the `requires` to offer."""
 
     proposition: Proposition
     why: str
