@@ -156,6 +156,7 @@ def test_an_error_has_its_code_and_says_what_is_wrong(check, name):
         "let f [B, H, S, D] (v : F32[B, H, S, D]) : F32[B, S, H * D] = reshape v [B, S, H * D]",
         "let f [D] (x : F32[D]) : F32[D div 2, 2] = reshape x [D div 2, 2]",
         "let f [N] (x : F32[N / 4]) : F32[N / 4] = x",
+        "let f [A, B] (x : F32[A]) : F32[B, A / B] = reshape x [B, A / B]",
         "let f [N] (x : F32[N - 1]) : F32[N - 1] = x",
         "let f [N, H] (x : F32[N div H]) : F32[N div H] = x",
         "let f [N] (x : F32[N]) : F32[N] = exq x",

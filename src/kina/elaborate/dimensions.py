@@ -21,11 +21,12 @@ from kina.types import Shape
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a dimension expression needs in order to mean something."""
+    """What a dimension expression needs in order to mean something; `proposed`, if given, is the `requires` to offer."""
 
     proposition: Proposition
     why: str
     span: Span
+    proposed: Proposition | None = None
 
 
 @dataclass(slots=True)
@@ -78,14 +79,13 @@ class DimensionReader:
                 return a - b
             case "*":
                 return a * b
-        self._positive(b, e.right.span, operator)
+        remainder = modulo(a, b)
+        exact = Comparison("=", remainder, constant(0)) if operator == "/" and remainder.value != 0 else None
+        self._positive(b, e.right.span, operator, exact)
         if operator == "mod":
-            return modulo(a, b)
-        if operator == "/":
-            remainder = modulo(a, b)
-            if remainder.value != 0:
-                exact = Comparison("=", remainder, constant(0))
-                self.conditions.append(Condition(exact, f"`/` is exact, so {a} has to be a multiple of {b}", e.span))
+            return remainder
+        if exact is not None:
+            self.conditions.append(Condition(exact, f"`/` is exact, so {a} has to be a multiple of {b}", e.span))
         return floor_div(a, b)
 
     def _call(self, e: ast.Apply, name: str, arguments: tuple[ast.Expr, ...]) -> Dim:
@@ -99,10 +99,11 @@ class DimensionReader:
             return ceil_div(a, b)
         return minimum(a, b) if name == "min" else maximum(a, b)
 
-    def _positive(self, divisor: Dim, span: Span, operator: str) -> None:
+    def _positive(self, divisor: Dim, span: Span, operator: str, exact: Proposition | None = None) -> None:
+        """The divisor is positive; of an exact division, the divisibility says so too."""
         if divisor.value is None or divisor.value <= 0:
             claim = Comparison(">", divisor, constant(0))
-            self.conditions.append(Condition(claim, f"the divisor of `{operator}` has to be positive", span))
+            self.conditions.append(Condition(claim, f"the divisor of `{operator}` has to be positive", span, exact))
 
     # ------------------------------------------------------------ propositions
 
@@ -151,7 +152,7 @@ def read_dim(context: Context, e: ast.Expr) -> Dim:
     reader = DimensionReader(context, [])
     result = reader.dim(e)
     for condition in reader.conditions:
-        oblige(context, condition.proposition, condition.span, condition.why)
+        oblige(context, condition.proposition, condition.span, condition.why, condition.proposed)
     return result
 
 
