@@ -8,8 +8,11 @@ from textwrap import dedent
 
 import pytest
 
+from kina.core.ir import Value
 from kina.kernels import GemmKernel, KernelProgram, LoopKernel
 from kina.kernels.expressions import walk
+from kina.kernels.fuse import _Fusion
+from kina.kernels.memory import plan_memory
 from kina.ops.scalar import Element, Pieces
 from kina.pipeline import check, lower
 from kina.source import Source
@@ -115,3 +118,36 @@ let f [B, H, S, D] (q : F32[B, H, S, D]) (k : F32[B, H, S, D]) : F32[B * H, S, S
         f"lower(check(Source('f.kina', {program!r})).function('f')); assert 'z3' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def network(layers: int) -> str:
+    """Layers that are each added to what they work on, as in every transformer."""
+    lines = ["let f [S, D] (x0 : F32[S, D]) (u : F32[D, D]) (w : F32[D, D]) : F32[S, D] ="]
+    for n in range(layers):
+        lines.append(f"  let n{n} = x{n} * rsqrt (reduce_keep[mean, axis=1] (x{n} * x{n}) + 1e-6) in")
+        lines.append(f"  let x{n + 1} = x{n} + silu (n{n} @ u) @ w in")
+    return "\n".join([*lines, f"  x{layers}"])
+
+
+def test_a_deep_network_reads_and_holds_no_more_than_a_shallow_one():
+    programs = [kernels_of(network(layers)) for layers in (5, 40)]
+    shallow, deep = (max(len(kernel.inputs) for kernel in program.kernels) for program in programs)
+    assert deep <= shallow <= 4
+    assert len({len(plan_memory(program).places) for program in programs}) == 1
+
+
+def test_a_kernel_is_made_again_only_where_something_it_had_inlined_is_stored(monkeypatch):
+    calls: list[Value] = []
+    make = _Fusion._kernels_of
+    monkeypatch.setattr(_Fusion, "_kernels_of", lambda self, value: calls.append(value) or make(self, value))
+    program = kernels_of(network(40))
+    assert len(calls) < 3 * len(program.kernels)
+
+
+def test_a_result_that_stands_twice_is_copied_not_computed_again():
+    program = kernels_of("let f [A] (x : F32[A, A]) : (F32[A, A], F32[A, A]) = let y = x @ x in (y, y)")
+    gemm, copy = program.kernels
+    assert isinstance(gemm, GemmKernel)
+    assert isinstance(copy, LoopKernel)
+    assert isinstance(copy.body, Element)
+    assert copy.inputs == (gemm.output,)

@@ -9,7 +9,8 @@ is small beside what lies between, as the keys of one head are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from kina.core.ir import Value
 from kina.dims.dim import variable
@@ -23,37 +24,34 @@ def in_bands(kernels: Sequence[Kernel], outputs: Sequence[Value]) -> tuple[Kerne
 
     A chain stands where its last product stood: what lies between its kernels does not need them.
     """
-    found = list(kernels)
-    for last in kernels:
-        chain = _chain(last, kernels, outputs)
-        if chain is not None:
-            found[found.index(last)] = chain
-            found.remove(chain.first)
-            found.remove(chain.middle)
-    return tuple(found)
+    makers = _makers_for_one(kernels, outputs)
+    chains = {kernel: chain for kernel in kernels if (chain := _chain(kernel, makers)) is not None}
+    inside = {stage for chain in chains.values() for stage in (chain.first, chain.middle)}
+    return tuple(chains.get(kernel, kernel) for kernel in kernels if kernel not in inside)
 
 
-def _chain(last: Kernel, kernels: Sequence[Kernel], outputs: Sequence[Value]) -> BandKernel | None:
+def _makers_for_one(kernels: Sequence[Kernel], outputs: Sequence[Value]) -> dict[Value, Kernel]:
+    """Values that a single kernel makes, for a single kernel, and who makes them."""
+    made = Counter(kernel.output for kernel in kernels)
+    used = Counter(value for kernel in kernels for value in dict.fromkeys(kernel.inputs))
+    used.update(outputs)
+    return {k.output: k for k in kernels if made[k.output] == 1 and used[k.output] == 1 and k.output not in outputs}
+
+
+def _chain(last: Kernel, makers: Mapping[Value, Kernel]) -> BandKernel | None:
     """The chain that ends with a product, if it is one."""
-    if not isinstance(last, GemmKernel) or not last.batch:
+    if not isinstance(last, GemmKernel) or not last.batch or last.left.value is last.right.value:
         return None
-    middle = _only_maker(last.left.value, last, kernels, outputs)
+    middle = makers.get(last.left.value)
     if not isinstance(middle, LoopKernel) or not _works_on_rows(middle):
         return None
     if last.left.index != (*(variable(loop.variable) for loop in last.batch), variable("%m"), variable("%k")):
         return None
     for value in middle.inputs:
-        first = _only_maker(value, middle, kernels, outputs)
+        first = makers.get(value)
         if isinstance(first, GemmKernel) and _fit(first, middle, last) and _reads_own_row(middle, value):
             return BandKernel(first, middle, last)
     return None
-
-
-def _only_maker(value: Value, user: Kernel, kernels: Sequence[Kernel], outputs: Sequence[Value]) -> Kernel | None:
-    """The kernel that makes a value which nobody else needs, all of it at once."""
-    makers = [k for k in kernels if k.output is value]
-    users = [k for k in kernels if value in k.inputs]
-    return makers[0] if len(makers) == 1 and users == [user] and value not in outputs else None
 
 
 def _works_on_rows(kernel: LoopKernel) -> bool:

@@ -5,7 +5,7 @@ inlined into its users as a scalar expression, with three exceptions:
 
 - a reduction is inlined only where it runs once for each of its elements: its index depends on all
   the loops of the kernel, or on all but the innermost (then it is computed once a row);
-- what is costly and feeds several kernels is stored rather than computed in each;
+- what feeds several kernels is stored rather than computed in each, if it is costly or made of several large values;
 - expressions are kept to a readable size.
 
 The first one alone makes RMSNorm, softmax, LayerNorm and cross-entropy one kernel each.
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from kina.core.ir import Apply, Check, Function, Value
 from kina.dims.atoms import Variable
-from kina.dims.dim import Atom, Dim, constant, of_monomial, variable
+from kina.dims.dim import Atom, Dim, constant, of_monomial, product, variable
 from kina.dims.proposition import Comparison
 from kina.dims.prover import Facts
 from kina.kernels.bands import in_bands
@@ -34,6 +34,8 @@ _ONE, _ZERO = constant(1), constant(0)
 _REGROUPING = (Reshape, Reinterpret, FlattenPair, ExpandDims, Squeeze)
 _LARGEST = 160
 """Nodes of the expression beyond which a value is stored."""
+_MANY = 8
+"""Operands of a value that are counted, at most."""
 
 
 def fuse(function: Function) -> KernelProgram:
@@ -67,6 +69,7 @@ class _Fusion:
         self.copies: dict[Value, Value] = {}
         self.stored: dict[Value, str] = {}
         self.parts: dict[Value, str] = {}
+        self.inlined: set[Value] = set()
         self.facts = Facts(function.requires)
 
     def program(self) -> KernelProgram:
@@ -74,18 +77,31 @@ class _Fusion:
         self.stored.update(dict.fromkeys(outputs, "a result"))
         self.stored.update({v: "a contraction" for v in self.made if self._is_gemm(v) and v not in self.stored})
         self._store_shared()
-        while True:
-            self.parts.clear()
-            try:
-                kernels = [k for value in self._order(outputs) for k in self._kernels_of(value)]
-                break
-            except _Recompute as found:
-                self.stored[found.value] = found.reason
+        kernels = self._all_kernels(outputs)
         checks = tuple(s for s in self.function.statements if isinstance(s, Check))
         banded = in_bands(kernels, outputs)
         made = {kernel.output for kernel in banded} - {*outputs}
         reasons = tuple((v, why) for v, why in {**self.stored, **self.parts}.items() if v in made)
         return KernelProgram(self.function, self.function.inputs, outputs, banded, checks, reasons)
+
+    def _all_kernels(self, outputs: tuple[Value, ...]) -> list[Kernel]:
+        """The kernels of all stored values. Where one cannot be made before another value is stored, that value is, and
+        kernels that had it inlined are made again."""
+        made: dict[Value, list[Kernel]] = {}
+        inlined: dict[Value, set[Value]] = {}
+        while True:
+            order = self._order(outputs)
+            missing = [value for value in order if value not in made]
+            if not missing:
+                return [kernel for value in order for kernel in made[value]]
+            for value in missing:
+                self.inlined = inlined[value] = set()
+                try:
+                    made[value] = self._kernels_of(value)
+                except _Recompute as found:
+                    self.stored[found.value] = found.reason
+                    for user in [v for v in made if found.value in inlined[v]]:
+                        del made[user]
 
     def _outputs(self) -> tuple[Value, ...]:
         """A value of its own for each result: what it is a mere reshape of; a copy where that is an input, or stands
@@ -119,6 +135,7 @@ class _Fusion:
 
         Users are visited before what they use, so that it is known of each whether it is stored.
         """
+        read = self._read_if_inlined()
         roots: dict[Value, set[Value]] = {v: {v} for v in self.stored}
         for copy, value in self.copies.items():
             roots.setdefault(value, set()).add(copy)
@@ -126,7 +143,7 @@ class _Fusion:
             feeds = roots.setdefault(value, set())
             if value in self.stored:
                 feeds = {value}
-            elif len(feeds) > 1 and self._costly(made):
+            elif len(feeds) > 1 and (self._costly(made) or _cheaper_stored(len(feeds), len(read[value]))):
                 self.stored[value] = "used by several kernels"
                 feeds = {value}
             for argument in made.arguments:
@@ -138,6 +155,22 @@ class _Fusion:
             if size > _LARGEST and value not in self.stored:
                 self.stored[value] = "its expression is large"
             sizes[value] = 1 if value in self.stored else size
+
+    def _read_if_inlined(self) -> dict[Value, frozenset[Value]]:
+        """The values, as large as itself, that each value is computed from if all is inlined that may be; a few of them.
+
+        In a residual stream there is one more with every layer.
+        """
+        read: dict[Value, frozenset[Value]] = {}
+        for value, made in self.made.items():
+            found = set[Value]()
+            for argument in made.arguments:
+                inlined = argument in self.made and argument not in self.stored
+                found |= read[argument] if inlined else {argument}
+            volume = product(list(value.type.shape))
+            large = [v for v in found if product(list(v.type.shape)) is volume]
+            read[value] = frozenset(sorted(large, key=lambda v: v.name)[:_MANY])
+        return read
 
     def _costly(self, made: Apply) -> bool:
         return any(
@@ -167,7 +200,7 @@ class _Fusion:
         index = tuple(_ZERO if d is _ONE else variable(f"%i{n}") for n, d in enumerate(shape))
         body = _Body(loops)
         root = self.copies.get(value, value)
-        expression = self._element(root, index, body, at_root=True)
+        expression = self._element(root, index, body, at_root=root is value)
         facts = self._within(loops)
         return list(self._split(value, loops, index, simplify_indices(canonical(expression), facts), body))
 
@@ -228,6 +261,7 @@ class _Fusion:
         made = self.made.get(value)
         if made is None or (value in self.stored and not at_root):
             return Element(body.inputs.setdefault(value, len(body.inputs)), index)
+        self.inlined.add(value)
         lowered = self._fresh(self._lowered(made, index), body)
         if any(isinstance(e, Reduce) for e in walk(lowered)) and not at_root:
             self._admit_reduction(value, index, body)
@@ -300,6 +334,11 @@ class _Fusion:
 
 
 # ---------------------------------------------------------------- small pieces
+
+
+def _cheaper_stored(kernels: int, operands: int) -> bool:
+    """Whether writing a value and reading it in some kernels moves less memory than reading its operands in all."""
+    return kernels * operands > operands + 1 + kernels
 
 
 def _affine(index: Dim, names: tuple[str, ...]) -> bool:
