@@ -212,3 +212,36 @@ def test_a_missing_in_and_sugar_are_refused_only_under_strict(check):
     text = "let f [N] (x : Tensor[F32, [N]]) (c : Tensor[F32, []]) : Tensor[F32, [N]] = x * c"
     check(text).accepts()
     check(text, strict=True).rejects("K0212", "write broadcast c [N]")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "let f [N] (c : Bool[N]) : F64[N] = select c 1 0",
+        "let f [N] (c : Bool[N]) (x : F64[N]) : F64[N] = select c x (1 / 2)",
+        "let f [N] (x : F64[N]) : F64[N] = x * (1 / sqrt 2)",
+        "let f [N] (x : F16[N]) (y : F16[N]) : Bool[N] = lt 0.5 (x - y)",
+        "let f [N] : F64[N] = full 0 [N]",
+        "let f [N] (x : U8[N]) : U8[N + 2] = concat[axis=0] [1, 2] x",
+    ],
+)
+def test_literals_take_the_dtype_of_what_they_meet(check, text):
+    check(text).accepts()
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        "(x : F32[B, H, M, K]) (y : F32[1, H, K, N])",
+        "(x : F32[B, 1, M, K]) (y : F32[B, H, K, N])",
+        "(x : F32[1, M, K]) (y : F32[B, H, K, N])",
+        "(x : F32[B, H, M, K]) (y : F32[H, K, N])",
+    ],
+)
+def test_one_operand_of_matmul_stretches_along_the_batch_axes(check, shapes):
+    check(f"let f [B, H, M, K, N] {shapes} : F32[B, H, M, N] = x @ y").accepts()
+
+
+def test_both_operands_of_matmul_never_stretch(check):
+    text = "let f [B, H, M] (x : F32[B, 1, M, M]) (y : F32[1, H, M, M]) : F32[B, H, M, M] = x @ y"
+    check(text).rejects("K0301", "batch axis")

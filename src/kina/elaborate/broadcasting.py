@@ -10,7 +10,7 @@ from kina.diagnostics.diagnostic import Diagnostic, Edit, Help
 from kina.diagnostics.shapes import Row
 from kina.dims.dim import Dim, constant
 from kina.dims.proposition import equal
-from kina.dims.prover import Verdict
+from kina.dims.prover import Verdict, settle
 from kina.elaborate.context import Context
 from kina.elaborate.suggestions import parenthesised
 from kina.ops.shape import Broadcast
@@ -58,9 +58,33 @@ def _stretched(
         return x
     if context.module.strict:
         raise context.report(
-            form_errors.sugar(place, "stretching an operand", f"broadcast {place.text} {shape_text(target)}")
+            form_errors.sugar(place, "stretching an operand", _broadcast_text(place, target))
         )
     return context.apply(Broadcast(target), (x,), x.type.with_shape(target), place)
+
+
+def stretch_batch(context: Context, operands: tuple[Value, ...], spans: Sequence[Span]) -> tuple[Value, ...]:
+    """The operands of `matmul` with the same batch axes: one stretches to the other's where its own ones fit."""
+    batches = [x.type.shape[:-2] for x in operands]
+    if batches[0] == batches[1] or min(x.type.rank for x in operands) < 2:
+        return operands
+    small, large = sorted((0, 1), key=lambda n: (len(batches[n]), sum(d is not _ONE for d in batches[n])))
+    batch, own = batches[large], batches[small]
+    unlike = [(a, b) for a, b in zip(own, batch[len(batch) - len(own) :], strict=True) if a is not b]
+    if len(own) == len(batch) and not any(size is _ONE for size, _ in unlike):
+        return operands
+    if not all(size is _ONE or settle(equal(size, wanted), context.facts).status.proved for size, wanted in unlike):
+        return operands
+    x, place = operands[small], spans[small]
+    target = (*batch, *x.type.shape[-2:])
+    if context.module.strict:
+        raise context.report(form_errors.sugar(place, "stretching an operand", _broadcast_text(place, target)))
+    stretched = context.apply(Broadcast(target), (x,), x.type.with_shape(target), place)
+    return (stretched, operands[1]) if small == 0 else (operands[0], stretched)
+
+
+def _broadcast_text(place: Span, target: Shape) -> str:
+    return f"broadcast {parenthesised(place)} {shape_text(target)}"
 
 
 def _does_not_fit(

@@ -12,7 +12,7 @@ from kina.elaborate.calls import call_function
 from kina.elaborate.context import POISON, Context, Meaning, Poison, Reported
 from kina.elaborate.dimensions import read_claim, read_dim
 from kina.elaborate.indexing import index
-from kina.elaborate.literals import is_literal, literal
+from kina.elaborate.literals import adapts, is_literal, literal
 from kina.elaborate.matching import conform
 from kina.elaborate.obligations import assert_
 from kina.elaborate.operations import call_operation, operate
@@ -278,14 +278,10 @@ def _operands(
     context: Context, es: tuple[ast.Expr, ...], expected: Type | None
 ) -> tuple[tuple[Value, ...], tuple[Span, ...]]:
     """Operands of one dtype: a literal takes that of the others."""
-    values: dict[int, Value] = {}
-    for n, e in enumerate(es):
-        if not is_literal(e):
-            values[n] = tensor(context, e, expected)
-    hint: Type | None = next(iter(values.values())).type if values else expected
-    for n, e in enumerate(es):
-        if n not in values:
-            values[n] = tensor(context, e, hint)
+    first, *others = sorted(range(len(es)), key=lambda n: adapts(es[n]))
+    values = {first: tensor(context, es[first], expected)}
+    for n in others:
+        values[n] = tensor(context, es[n], values[first].type)
     return tuple(values[n] for n in range(len(es))), tuple(e.span for e in es)
 
 

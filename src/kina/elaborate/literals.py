@@ -27,6 +27,20 @@ def is_literal(e: ast.Expr) -> bool:
     return False
 
 
+def adapts(e: ast.Expr) -> bool:
+    """Whether an expression takes the dtype that its use needs: literals, and calculations with nothing but such."""
+    match e:
+        case ast.Number() | ast.Boolean():
+            return True
+        case ast.Unary(operator="-", operand=operand):
+            return adapts(operand)
+        case ast.Binary(operator="+" | "-" | "*" | "/" | "^", left=left, right=right):
+            return adapts(left) and adapts(right)
+        case ast.ListLiteral(items=items) | ast.Apply(function=ast.Name(), arguments=items):
+            return all(map(adapts, items))
+    return False
+
+
 def literal(context: Context, e: ast.Expr, dtype: DType | None, name: str | None) -> Value:
     """The constant that a literal is, of `dtype` where its use says so."""
     sizes = _sizes(context, e)

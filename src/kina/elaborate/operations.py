@@ -9,20 +9,20 @@ from kina.core.ir import Tree, Value
 from kina.diagnostics import form_errors
 from kina.diagnostics.diagnostic import Diagnostic, Edit, Help
 from kina.dims.dim import Dim
-from kina.elaborate.broadcasting import stretch
+from kina.elaborate.broadcasting import stretch, stretch_batch
 from kina.elaborate.context import Context
 from kina.elaborate.dimensions import read_shape, read_size
-from kina.elaborate.literals import is_literal
+from kina.elaborate.literals import adapts
 from kina.elaborate.rule import CallRule
 from kina.elaborate.type_expressions import read_dtype
 from kina.ops import Entry, lookup
 from kina.ops.base import Kind, Parameter
-from kina.ops.shape import Broadcast
 from kina.source import Span
 from kina.syntax import ast
-from kina.types import Type, shape_text
+from kina.types import DType, Tensor, Type, shape_text
 
 Infer = Callable[..., Tree]
+_BOOL = Tensor(DType.BOOL, ())
 
 
 def call_operation(
@@ -36,8 +36,7 @@ def call_operation(
     if count < (fixed - 1 if entry.variadic else fixed) or (count > fixed and not entry.variadic):
         raise context.report(_wrong_count(e.span, entry, len(arguments)))
     attributes = _match_brackets(context, e.span, entry, brackets)
-    hint = expected if entry.family in ("elementwise", "shape", "normalising", "contraction") else None
-    operands = _operands(context, arguments[:count], infer, hint if entry.name != "cast" else None)
+    operands = _operands(context, entry, arguments[:count], infer, expected if entry.keeps_dtype else None)
     rank = operands[0].type.rank if operands else 0
     static: dict[str, Any] = {}
     for p, written in attributes.items():
@@ -58,44 +57,27 @@ def operate(
     if entry.family == "elementwise" and len(operands) > 1:
         operands = stretch(context, shown, span, operands, spans)
     elif operation == "matmul":
-        operands = _stretch_batch(context, operands, spans)
+        operands = stretch_batch(context, operands, spans)
     built = entry.build(**static)
     types = tuple(x.type for x in operands)
     result = built.type(CallRule(context, entry, shown, span, types, spans), *types)
     return context.apply(built, operands, result, span, name)
 
 
-def _stretch_batch(context: Context, operands: tuple[Value, ...], spans: tuple[Span, ...]) -> tuple[Value, ...]:
-    """The batch axes of `matmul`: the operand with fewer of them stretches, if its own ones fit."""
-    x, y = operands
-    if x.type.rank == y.type.rank or min(x.type.rank, y.type.rank) < 2:
-        return operands
-    small, large = (0, 1) if x.type.rank < y.type.rank else (1, 0)
-    matrix = operands[small].type.shape[-2:]
-    batch = operands[large].type.shape[:-2]
-    own = operands[small].type.shape[:-2]
-    if own and own != batch[len(batch) - len(own) :]:
-        return operands
-    target = (*batch, *matrix)
-    if context.module.strict:
-        written = f"broadcast {spans[small].text} {shape_text(target)}"
-        raise context.report(form_errors.sugar(spans[small], "stretching an operand", written))
-    operand = operands[small]
-    stretched = context.apply(Broadcast(target), (operand,), operand.type.with_shape(target), spans[small])
-    return (stretched, operands[1]) if small == 0 else (operands[0], stretched)
-
-
-def _operands(context: Context, arguments: tuple[ast.Expr, ...], infer: Infer, hint: Type | None) -> tuple[Value, ...]:
-    """The operands' values; literals take the dtype of the first operand that is none."""
+def _operands(
+    context: Context, entry: Entry, arguments: tuple[ast.Expr, ...], infer: Infer, hint: Type | None
+) -> tuple[Value, ...]:
+    """The operands' values; literals take the dtype of the first operand that is none and no condition."""
     values: dict[int, Value] = {}
-    for literals in (False, True):
-        for n, argument in enumerate(arguments):
-            if is_literal(argument) == literals:
-                known = next(iter(values.values())).type if values else hint
-                found = infer(context, argument, known if literals else hint)
-                if not isinstance(found, Value):
-                    raise context.report(form_errors.not_a_value(argument.span, "a tuple"))
-                values[n] = found
+    known: Type | None = None
+    for n in sorted(range(len(arguments)), key=lambda n: adapts(arguments[n])):
+        condition = entry.condition and n == 0
+        found = infer(context, arguments[n], _BOOL if condition else known or hint)
+        if not isinstance(found, Value):
+            raise context.report(form_errors.not_a_value(arguments[n].span, "a tuple"))
+        values[n] = found
+        if known is None and not condition:
+            known = found.type
     return tuple(values[n] for n in range(len(arguments)))
 
 

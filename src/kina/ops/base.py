@@ -127,6 +127,8 @@ class Operation:
     variadic: ClassVar[bool] = False
     """Whether the last operand may repeat (`concat a b c`)."""
     linear: ClassVar[bool] = False
+    keeps_dtype: ClassVar[bool] = True
+    """Whether the result has the operands' dtype, so that a dtype wanted of it is one wanted of literal operands."""
 
     # What a subclass gives -----------------------------------------------------------------
 
@@ -189,6 +191,9 @@ class Entry:
     parameters: tuple[Parameter, ...]
     build: Callable[..., Operation]
     samples: Callable[[], Sequence[Sample]]
+    keeps_dtype: bool = True
+    condition: bool = False
+    """Whether the first operand is a Bool beside the others (`select`)."""
 
 
 _registry: dict[str, Entry] = {}
@@ -204,8 +209,9 @@ def operation(name: str, *, family: str, torch: str) -> Callable[[OperationType]
         declared.name, declared.family, declared.torch = name, family, torch
         parameters = declared.parameters()
         documentation = declared.__doc__ or ""
-        operands, variadic = declared.operand_names, declared.variadic
-        declare(Entry(name, family, torch, documentation, operands, variadic, parameters, declared, declared.samples))
+        operands, variadic, keeps = declared.operand_names, declared.variadic, declared.keeps_dtype
+        samples = declared.samples
+        declare(Entry(name, family, torch, documentation, operands, variadic, parameters, declared, samples, keeps))
         return declared  # type: ignore[return-value]
 
     return register

@@ -138,9 +138,10 @@ def _declare(f: ElementwiseFunction) -> ElementwiseFunction:
 
     declare(
         Entry(
-            f.name, "elementwise", f.torch, f.documentation, f.operands, False, parameters, build, lambda: _samples(f)
+            f.name, "elementwise", f.torch, f.documentation, f.operands, False, parameters, build, lambda: _samples(f),
+            keeps_dtype=not f.gives_bool, condition=f.condition,
         )
-    )
+    )  # fmt: skip
     return f
 
 
@@ -319,6 +320,7 @@ class Cast(Operation):
     """
 
     to: DType = attribute(Kind.DTYPE)
+    keeps_dtype = False
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         return operands[0].with_dtype(self.to)
