@@ -136,7 +136,7 @@ def _attribute(p: Parameter, value: Any) -> str:
     match p.kind:
         case Kind.AXES:
             return f"axis={value[0]}" if len(value) == 1 else f"axes={list(value)}"
-        case Kind.AXIS | Kind.NEW_AXIS:
+        case Kind.AXIS | Kind.NEW_AXIS | Kind.SIZE:
             return f"{p.name}={value}"
         case _:
             return str(value)

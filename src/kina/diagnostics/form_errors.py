@@ -33,6 +33,7 @@ def _did_you_mean(span: Span, name: str, known: Iterable[str]) -> tuple[Help, ..
 
 
 def unknown_name(span: Span, name: str, known: Iterable[str], advice: str | None = None) -> Diagnostic:
+    """`advice` is what is known of the name itself; a close name is offered only where nothing is."""
     help_ = (Help(advice),) if advice else _did_you_mean(span, name, known)
     return _error("K0201", f"`{name}` is not defined", span, "no value, function or operation of this name", help=help_)
 
@@ -49,12 +50,24 @@ def unknown_dimension(span: Span, name: str, known: Iterable[str]) -> Diagnostic
     )
 
 
-def unknown_type(span: Span, name: str, known: Sequence[str]) -> Diagnostic:
-    return _error("K0201", f"`{name}` is not a type", span, help=_did_you_mean(span, name, known))
+def unknown_type(span: Span, name: str, known: Sequence[str], spelling: str | None = None) -> Diagnostic:
+    help_ = (Help(f"it is called `{spelling}` here", (Edit(span, spelling),)),) if spelling else ()
+    return _error("K0201", f"`{name}` is not a type", span, help=help_ or _did_you_mean(span, name, known))
+
+
+def no_such_member(span: Span, name: str, advice: str | None) -> Diagnostic:
+    """`x.T`, `x.relu()`: tensors have neither fields nor methods."""
+    return _error(
+        "K0201", f"a tensor has no `{name}`", span, "tensors have no fields and no methods; operations are functions",
+        help=(Help(advice),) if advice else (),
+    )  # fmt: skip
 
 
 def dimension_where_value(span: Span, name: str) -> Diagnostic:
-    return _error("K0201", f"`{name}` is a dimension, not a value", span, "a tensor is wanted here")
+    return _error(
+        "K0201", f"`{name}` is a dimension, not a value", span, "a tensor is wanted here",
+        notes=("`dim_value` will give a size as a value; until it does, a parameter such as (scale : F32) takes it",),
+    )  # fmt: skip
 
 
 def value_where_dimension(span: Span, name: str) -> Diagnostic:
@@ -79,18 +92,22 @@ def unsupported(span: Span, what: str) -> Diagnostic:
 
 
 def wrong_argument_count(
-    span: Span, shown: str, wanted: Sequence[str], got: int, usage: str, at_least: bool = False
-) -> Diagnostic:
+    span: Span, shown: str, wanted: Sequence[str], got: int, usage: str, help: tuple[Help, ...] = (),
+    at_least: bool = False,
+) -> Diagnostic:  # fmt: skip
     least = len(wanted) - 1 if at_least else len(wanted)
     many = f"{'at least ' if at_least else ''}{least} argument{'s' if least != 1 else ''}"
-    return _error("K0203", f"`{shown}` takes {many}, and got {got}", span, notes=(f"usage: {usage}",))
+    return _error("K0203", f"`{shown}` takes {many}, and got {got}", span, notes=(f"usage: {usage}",), help=help)
 
 
-def partial_application(span: Span, name: str, missing: Sequence[str]) -> Diagnostic:
+def partial_application(
+    span: Span, name: str, missing: Sequence[str], help: tuple[Help, ...] = ()
+) -> Diagnostic:
     """Too few arguments: a mistake, or a function value, which this version lacks."""
     return _error(
         "K0203", f"`{name}` also needs {', '.join(missing)}", span,
         notes=("leaving arguments out makes a function of the rest, and function values are not supported yet",),
+        help=help,
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from kina.elaborate.context import Context
 from kina.elaborate.dimensions import read_size
 from kina.elaborate.matching import conform_types
 from kina.elaborate.obligations import oblige
+from kina.elaborate.suggestions import call_advice
 from kina.source import Span
 from kina.syntax import ast
 from kina.types import Tensor, Tuple, Type, substitute, tensors
@@ -29,7 +30,7 @@ def call_function(
     from kina.elaborate.functions import function_named
 
     callee = function_named(context, callee_name, e.span)
-    _count(context, e.span, callee, arguments)
+    _count(context, e, callee, arguments)
     given = _given_dimensions(context, e.span, callee, brackets)
     inference = _Inference(dict(given))
     trees: list[Tree] = []
@@ -68,14 +69,16 @@ def _emit(
     return result
 
 
-def _count(context: Context, span: Span, callee: Function, arguments: tuple[ast.Expr, ...]) -> None:
+def _count(context: Context, e: ast.Expr, callee: Function, arguments: tuple[ast.Expr, ...]) -> None:
     names = [p.name for p in callee.parameters]
     if len(arguments) == len(names):
         return
+    name = Span(e.span.source, e.span.start, e.span.start + len(callee.name))
+    help_ = call_advice(e, name, arguments, missing=len(arguments) < len(names))
     if len(arguments) < len(names) and arguments:
-        raise context.report(form_errors.partial_application(span, callee.name, names[len(arguments) :]))
+        raise context.report(form_errors.partial_application(e.span, callee.name, names[len(arguments) :], help_))
     usage = f"{callee.name} {' '.join(names)}"
-    raise context.report(form_errors.wrong_argument_count(span, callee.name, names, len(arguments), usage))
+    raise context.report(form_errors.wrong_argument_count(e.span, callee.name, names, len(arguments), usage, help_))
 
 
 def _given_dimensions(context: Context, span: Span, callee: Function, brackets: tuple[ast.Expr, ...]) -> dict[str, Dim]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from kina.core.ir import Tree, Value, tree_type
-from kina.diagnostics import form_errors
+from kina.diagnostics import Diagnostic, form_errors
 from kina.dims.proposition import equal
 from kina.elaborate.calls import call_function
 from kina.elaborate.context import POISON, Context, Meaning, Poison, Reported
@@ -16,6 +16,7 @@ from kina.elaborate.literals import adapts, is_literal, literal
 from kina.elaborate.matching import conform
 from kina.elaborate.obligations import assert_
 from kina.elaborate.operations import call_operation, operate
+from kina.elaborate.spellings import kina_spelling
 from kina.elaborate.type_expressions import read_type
 from kina.ops import lookup
 from kina.ops.elementwise import OPERATORS
@@ -80,7 +81,13 @@ def _name(context: Context, e: ast.Name, expected: Type | None, name: str | None
         raise context.report(form_errors.function_where_value(e.span, e.text, entry.operand_names))
     if e.text in context.dims:
         raise context.report(form_errors.dimension_where_value(e.span, e.text))
-    raise context.report(form_errors.unknown_name(e.span, e.text, known_names(context)))
+    raise context.report(_unknown(context, e))
+
+
+def _unknown(context: Context, e: ast.Name) -> Diagnostic:
+    if e.text in _KNOWN_OPERATIONS:
+        return form_errors.unsupported(e.span, f"the operation `{e.text}`")
+    return form_errors.unknown_name(e.span, e.text, known_names(context), kina_spelling(e.text))
 
 
 def known_names(context: Context) -> tuple[str, ...]:
@@ -118,6 +125,15 @@ def _projection(context: Context, e: ast.Projection, expected: Type | None, name
         message = f"the tuple has {len(target)} items, numbered from 0"
         raise context.report(form_errors.wrong_tuple(e.span, message, tree_type(target)))
     return target[e.index]
+
+
+def _field(context: Context, e: ast.FieldAccess, expected: Type | None, name: str | None) -> NoReturn:
+    """Records are not supported yet; of a tensor, a field is a habit from PyTorch."""
+    if isinstance(e.target, ast.Name) and e.target.text not in context.values:
+        raise context.report(form_errors.unsupported(e.span, "records and module members"))
+    infer(context, e.target)
+    at = Span(e.span.source, e.span.end - len(e.name), e.span.end)
+    raise context.report(form_errors.no_such_member(at, e.name, kina_spelling(e.name)))
 
 
 # ---------------------------------------------------------------- let
@@ -222,7 +238,7 @@ def _call(
     if isinstance(target, ast.Apply) and brackets is None:
         return _call(context, e, target.function, (*target.arguments, *arguments), expected, name)
     if isinstance(target, ast.FieldAccess):
-        raise context.report(form_errors.unsupported(target.span, "records and module members"))
+        _field(context, target, None, None)
     if isinstance(target, ast.Lambda):
         raise context.report(form_errors.unsupported(target.span, "function values (`fun`)"))
     if not isinstance(target, ast.Name):
@@ -240,15 +256,13 @@ def _call(
     entry = lookup(target.text)
     if entry is not None:
         return call_operation(context, e, target, entry, brackets or (), arguments, infer, expected, name)
-    if target.text in _KNOWN_OPERATIONS:
-        raise context.report(form_errors.unsupported(target.span, f"the operation `{target.text}`"))
-    raise context.report(form_errors.unknown_name(target.span, target.text, known_names(context)))
+    raise context.report(_unknown(context, target))
 
 
 _KNOWN_OPERATIONS = frozenset(
     """
     split roll einsum rearrange conv max_pool avg_pool gather take_along scatter dynamic_slice update_slice
-    one_hot top_k sort argsort nonzero compress
+    argmax argmin one_hot top_k sort argsort nonzero compress
     uniform normal bernoulli categorical cumsum cumprod cummax stop_gradient grad value_and_grad vjp jvp jacobian
     hessian checkpoint custom_vjp map fold scan vmap print emit check with_seed ref dim_value to_dim
     """.split()  # noqa: SIM905
@@ -321,6 +335,7 @@ _HANDLERS: Mapping[type, Handler] = {
     ast.Hole: _hole,
     ast.TupleLiteral: _tuple,
     ast.Projection: _projection,
+    ast.FieldAccess: _field,
     ast.Let: _let_chain,
     ast.LetDim: _let_chain,
     ast.LetAssert: _let_chain,
@@ -338,7 +353,6 @@ _UNSUPPORTED: Mapping[type, str] = {
     ast.Lambda: "function values (`fun`)",
     ast.RecordLiteral: "records",
     ast.RecordUpdate: "records",
-    ast.FieldAccess: "records and module members",
     ast.String: "strings outside imports and tests",
     ast.Spread: "shape segments (`...S`)",
 }

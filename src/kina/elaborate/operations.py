@@ -14,6 +14,8 @@ from kina.elaborate.context import Context
 from kina.elaborate.dimensions import read_shape, read_size
 from kina.elaborate.literals import adapts
 from kina.elaborate.rule import CallRule
+from kina.elaborate.spellings import spellings, usage
+from kina.elaborate.suggestions import call_advice
 from kina.elaborate.type_expressions import read_dtype
 from kina.ops import Entry, lookup
 from kina.ops.base import Kind, Parameter
@@ -33,9 +35,9 @@ def call_operation(
     trailing = [p for p in entry.parameters if not p.bracket]
     count = len(arguments) - len(trailing)
     fixed = len(entry.operand_names)
-    if count < (fixed - 1 if entry.variadic else fixed) or (count > fixed and not entry.variadic):
-        raise context.report(_wrong_count(e.span, entry, len(arguments)))
     attributes = _match_brackets(context, e.span, entry, brackets)
+    if count < (fixed - 1 if entry.variadic else fixed) or (count > fixed and not entry.variadic):
+        raise context.report(_wrong_count(e, target, entry, arguments))
     operands = _operands(context, entry, arguments[:count], infer, expected if entry.keeps_dtype else None)
     rank = operands[0].type.rank if operands else 0
     static: dict[str, Any] = {}
@@ -90,10 +92,11 @@ def _match_brackets(
     """Which bracket item gives which attribute: by name, or by position among those not named."""
     parameters = [p for p in entry.parameters if p.bracket]
     given: dict[Parameter, ast.Expr] = {}
-    positional = iter(parameters)
+    named = {item.name for item in brackets if isinstance(item, ast.NamedItem)}
+    positional = iter([p for p in parameters if named.isdisjoint(spellings(p))])
     for item in brackets:
         if isinstance(item, ast.NamedItem):
-            parameter = next((p for p in parameters if item.name in _spellings(p)), None)
+            parameter = next((p for p in parameters if item.name in spellings(p)), None)
             value = item.value
         else:
             parameter, value = next(positional, None), item
@@ -102,15 +105,11 @@ def _match_brackets(
         given[parameter] = value
     missing = [p.name for p in parameters if p not in given]
     if missing:
-        what = " and ".join(f"`{_spellings(p)[0]}`" for p in parameters if p.name in missing)
+        what = " and ".join(f"`{spellings(p)[0]}`" for p in parameters if p.name in missing)
         raise context.report(
             form_errors.bad_attribute(span, f"`{entry.name}` needs {what} in its bracket", usage(entry))
         )
     return given
-
-
-def _spellings(p: Parameter) -> tuple[str, ...]:
-    return ("axis", "axes") if p.kind is Kind.AXES else (p.name,)
 
 
 def _bad_item(item: ast.Expr, entry: Entry, parameters: list[Parameter], twice: bool) -> Diagnostic:
@@ -119,38 +118,28 @@ def _bad_item(item: ast.Expr, entry: Entry, parameters: list[Parameter], twice: 
     if twice:
         return form_errors.bad_attribute(item.span, f"`{entry.name}` is given this twice", usage(entry))
     if isinstance(item, ast.NamedItem):
-        names = [s for p in parameters for s in _spellings(p)]
-        match = form_errors.nearest(item.name, names)
-        help_: tuple[Help, ...] = ()
-        if match:
-            at = Span(item.span.source, item.span.start, item.span.start + len(item.name))
-            help_ = (Help(f"did you mean `{match}`?", (Edit(at, match),)),)
+        help_ = _attribute_advice(item, entry, [s for p in parameters for s in spellings(p)])
         return form_errors.bad_attribute(item.span, f"`{entry.name}` has no `{item.name}`", usage(entry), help_)
     return form_errors.bad_attribute(
         item.span, f"`{entry.name}` takes no more than {len(parameters)} items here", usage(entry)
     )
 
 
-def usage(entry: Entry) -> str:
-    """`reduce[sum|mean|..., axis=...] x`, from the declaration."""
-    inside = ", ".join(
-        "|".join(p.choices) if p.kind is Kind.CHOICE else "dtype" if p.kind is Kind.DTYPE else f"{_spellings(p)[0]}=..."
-        for p in entry.parameters
-        if p.bracket
-    )
-    trailing = {Kind.SHAPE: "[sizes]", Kind.PERMUTATION: "[axes]", Kind.SIZE: "size"}
-    after = [trailing.get(p.kind, p.name) for p in entry.parameters if not p.bracket]
-    names = (
-        [*entry.operand_names[:-1], entry.operand_names[-1] + (" ..." if entry.variadic else "")]
-        if entry.operand_names
-        else []
-    )
-    return " ".join([entry.name + (f"[{inside}]" if inside else ""), *names, *after])
+def _attribute_advice(item: ast.NamedItem, entry: Entry, names: list[str]) -> tuple[Help, ...]:
+    if item.name in ("keepdim", "keepdims") and entry.name == "reduce":
+        return (Help("`reduce_keep` keeps the reduced axes, with size 1"),)
+    match = "axis" if item.name == "dim" and "axis" in names else form_errors.nearest(item.name, names)
+    if match is None:
+        return ()
+    at = Span(item.span.source, item.span.start, item.span.start + len(item.name))
+    return (Help(f"did you mean `{match}`?", (Edit(at, match),)),)
 
 
-def _wrong_count(span: Span, entry: Entry, got: int) -> Diagnostic:
+def _wrong_count(e: ast.Expr, target: ast.Name, entry: Entry, arguments: tuple[ast.Expr, ...]) -> Diagnostic:
     wanted = [*entry.operand_names, *(p.name for p in entry.parameters if not p.bracket)]
-    return form_errors.wrong_argument_count(span, entry.name, wanted, got, usage(entry), at_least=entry.variadic)
+    help_ = call_advice(e, target.span, arguments, missing=len(arguments) < len(wanted))
+    got = len(arguments)
+    return form_errors.wrong_argument_count(e.span, entry.name, wanted, got, usage(entry), help_, entry.variadic)
 
 
 def _parameter(

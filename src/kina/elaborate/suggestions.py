@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from kina.diagnostics.diagnostic import Edit, Help
 from kina.elaborate.context import Context
 from kina.ops.base import Entry
 from kina.source import Span
+from kina.syntax import ast
 from kina.types import Tensor
 
 Operands = tuple[Tensor, ...]
@@ -25,6 +27,25 @@ def parenthesised(span: Span) -> str:
     text = span.text
     simple = text.replace("_", "").replace("'", "").isalnum() or (text.startswith("(") and text.endswith(")"))
     return text if simple else f"({text})"
+
+
+def call_advice(e: ast.Expr, name: Span, arguments: tuple[ast.Expr, ...], missing: bool) -> tuple[Help, ...]:
+    """What probably happened where a call has the wrong number of arguments: habits of other languages."""
+    source = e.span.source
+    if len(arguments) == 1 and isinstance(arguments[0], ast.TupleLiteral) and missing:
+        tuple_ = arguments[0]
+        words = " ".join(parenthesised(item.span) for item in tuple_.items)
+        head = Span(source, e.span.start, tuple_.span.start).text.rstrip()
+        return (Help("arguments stand after the name, with spaces between", (Edit(e.span, f"{head} {words}"),)),)
+    negative = re.match(r"\s+(-[\w.]+)", source.text[e.span.end :]) if missing else None
+    if negative:
+        at = Span(source, e.span.end + negative.start(1), e.span.end + negative.end(1))
+        return (Help("a negative argument needs parentheses", (Edit(at, f"({negative[1]})"),)),)
+    first = arguments[0] if arguments else None
+    if isinstance(first, ast.ListLiteral) and not missing and name.end < first.span.start:
+        gap = Span(source, name.end, first.span.start)
+        return (Help("a bracket that touches the name gives dimensions or attributes", (Edit(gap, ""),)),)
+    return ()
 
 
 def _transposed(order: list[int], span: Span) -> Help:

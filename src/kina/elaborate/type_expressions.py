@@ -5,6 +5,7 @@ from __future__ import annotations
 from kina.diagnostics import form_errors as errors
 from kina.elaborate.context import Context
 from kina.elaborate.dimensions import read_shape
+from kina.elaborate.spellings import dtype_spelling
 from kina.syntax import ast
 from kina.types import DType, Tensor, Tuple, Type
 
@@ -62,6 +63,8 @@ def read_dtype(context: Context, e: ast.Expr) -> DType:
             kinds = {b.name: b.kind for b in context.declaration.binders}
             if kinds.get(name):
                 raise context.report(errors.unsupported(e.span, "dtype variables"))
-            raise context.report(errors.unknown_type(e.span, name, (*_DTYPES, "Tensor")))
+            spelling = dtype_spelling(name)
+            known = (*_DTYPES, "Tensor")
+            raise context.report(errors.unknown_type(e.span, name, known, spelling and spelling.value))
         case _:
             raise context.report(errors.malformed_type(e.span, f"an element type is one of {' '.join(_DTYPES)}"))

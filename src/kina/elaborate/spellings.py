@@ -1,0 +1,70 @@
+"""What PyTorch and NumPy call things, and what Kina calls them: help where a name is not defined."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+
+from kina.ops import Entry, all_operations, lookup
+from kina.ops.base import Kind, Parameter
+from kina.types import DType
+
+_METHOD = re.compile(r"\b(?:torch|F|x)\.(\w+)\(")
+_OTHER_WORDS: Mapping[str, str] = {
+    "view": "reshape", "flatten": "reshape", "swapaxes": "transpose", "moveaxis": "transpose", "T": "transpose",
+    "mT": "transpose", "t": "transpose", "concatenate": "concat", "broadcast_to": "broadcast", "expand_as": "broadcast",
+    "bmm": "matmul", "mm": "matmul", "dot": "matmul", "tile": "repeat", "chunk": "slice", "masked_fill": "select",
+    "astype": "cast", "float": "cast", "half": "cast", "type": "cast", "square": "mul", "reciprocal": "recip",
+    "arange": "iota", "range": "iota", "cat": "concat",
+}  # fmt: skip
+_DTYPES: Mapping[str, DType] = {
+    "float": DType.F32, "float32": DType.F32, "f32": DType.F32, "double": DType.F64, "float64": DType.F64,
+    "half": DType.F16, "float16": DType.F16, "bfloat16": DType.BF16, "int64": DType.I64, "long": DType.I64,
+    "int": DType.I64, "int32": DType.I32, "int16": DType.I16, "int8": DType.I8, "uint8": DType.U8, "bool": DType.BOOL,
+}  # fmt: skip
+
+
+def usage(entry: Entry) -> str:
+    """`reduce[sum|mean|..., axis=...] x`, from the declaration."""
+    inside = ", ".join(
+        "|".join(p.choices) if p.kind is Kind.CHOICE else "dtype" if p.kind is Kind.DTYPE else f"{spellings(p)[0]}=..."
+        for p in entry.parameters
+        if p.bracket
+    )
+    trailing = {Kind.SHAPE: "[sizes]", Kind.PERMUTATION: "[axes]", Kind.SIZE: "size"}
+    after = [trailing.get(p.kind, p.name) for p in entry.parameters if not p.bracket]
+    *before, last = entry.operand_names or ("",)
+    operands = [*before, f"{last} ..." if entry.variadic else last]
+    return " ".join(filter(None, [entry.name + (f"[{inside}]" if inside else ""), *operands, *after]))
+
+
+def spellings(p: Parameter) -> tuple[str, ...]:
+    """The names under which a bracket may give an attribute."""
+    return ("axis", "axes") if p.kind is Kind.AXES else (p.name,)
+
+
+def kina_spelling(name: str) -> str | None:
+    """How Kina writes what PyTorch calls `name`, as advice; None where nothing is known."""
+    reduction = lookup("reduce")
+    if reduction is not None and name in {c for p in reduction.parameters for c in p.choices}:
+        return f"a reduction is written reduce[{name}, axis=...] x, or reduce_keep[{name}, axis=...] x"
+    entry = lookup(name) or lookup(_OTHER_WORDS.get(name, "")) or lookup(_torch_names().get(name, ""))
+    if entry is None:
+        return None
+    return f"write {usage(entry)}" if entry.name == name else f"what PyTorch calls `{name}` is here {usage(entry)}"
+
+
+def dtype_spelling(name: str) -> DType | None:
+    """The dtype that NumPy or PyTorch calls so."""
+    return _DTYPES.get(name)
+
+
+@cache
+def _torch_names() -> Mapping[str, str]:
+    """PyTorch's name of each operation, from the operations' own declarations."""
+    names: dict[str, str] = {}
+    for entry in all_operations():
+        for word in _METHOD.findall(entry.torch):
+            names.setdefault(word, entry.name)
+    return names
