@@ -21,12 +21,11 @@ from kina.types import Shape
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a dimension expression needs in order to mean something; `proposed` is the `requires` to offer, if any."""
+    """What a dimension expression needs in order to mean something."""
 
     proposition: Proposition
     why: str
     span: Span
-    proposed: Proposition | None = None
 
 
 @dataclass(slots=True)
@@ -80,13 +79,11 @@ class DimensionReader:
             case "*":
                 return a * b
         remainder = modulo(a, b)
-        exact = Comparison("=", remainder, constant(0)) if operator == "/" and remainder.value != 0 else None
-        self._positive(b, e.right.span, operator, exact)
-        if operator == "mod":
-            return remainder
-        if exact is not None:
+        if operator == "/" and remainder.value != 0:  # says more than that the divisor is positive, so it comes first
+            exact = Comparison("=", remainder, constant(0))
             self.conditions.append(Condition(exact, f"`/` is exact, so {a} has to be a multiple of {b}", e.span))
-        return floor_div(a, b)
+        self._positive(b, e.right.span, operator)
+        return remainder if operator == "mod" else floor_div(a, b)
 
     def _call(self, e: ast.Apply, name: str, arguments: tuple[ast.Expr, ...]) -> Dim:
         if len(arguments) == 1 and isinstance(arguments[0], ast.TupleLiteral):
@@ -99,11 +96,10 @@ class DimensionReader:
             return ceil_div(a, b)
         return minimum(a, b) if name == "min" else maximum(a, b)
 
-    def _positive(self, divisor: Dim, span: Span, operator: str, exact: Proposition | None = None) -> None:
-        """The divisor is positive; of an exact division, the divisibility says so too."""
+    def _positive(self, divisor: Dim, span: Span, operator: str) -> None:
         if divisor.value is None or divisor.value <= 0:
             claim = Comparison(">", divisor, constant(0))
-            self.conditions.append(Condition(claim, f"the divisor of `{operator}` has to be positive", span, exact))
+            self.conditions.append(Condition(claim, f"the divisor of `{operator}` has to be positive", span))
 
     # ------------------------------------------------------------ propositions
 
@@ -152,7 +148,7 @@ def read_dim(context: Context, e: ast.Expr) -> Dim:
     reader = DimensionReader(context, [])
     result = reader.dim(e)
     for condition in reader.conditions:
-        oblige(context, condition.proposition, condition.span, condition.why, condition.proposed)
+        oblige(context, condition.proposition, condition.span, condition.why)
     return result
 
 

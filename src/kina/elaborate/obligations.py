@@ -11,11 +11,8 @@ from kina.elaborate.context import Context, Reported
 from kina.source import Span
 
 
-def oblige(context: Context, goal: Proposition, span: Span, why: str, proposed: Proposition | None = None) -> None:
-    """The goal has to hold for all sizes: an error unless it is proved.
-
-    `proposed` is the `requires` to offer where it says more than the goal itself.
-    """
+def oblige(context: Context, goal: Proposition, span: Span, why: str) -> None:
+    """The goal has to hold for all sizes: an error unless it is proved."""
     verdict = context.settle(goal, span, why)
     if verdict.status.proved:
         return
@@ -23,7 +20,7 @@ def oblige(context: Context, goal: Proposition, span: Span, why: str, proposed: 
         raise Reported
     context.refused.add(goal)
     facts = context.facts.hypotheses
-    help_ = propose_requires(context, proposed or goal)
+    help_ = propose_requires(context, goal)
     if verdict.status is Status.REFUTED:
         raise context.report(errors.obligation_refuted(span, goal, why, verdict.counterexample or {}, facts, help_))
     raise context.report(errors.obligation_undecided(span, goal, why, facts, help_))
