@@ -114,7 +114,7 @@ CASES = {
     "a tuple for a tensor": (F + "(x, x)", "K0302", "the result of f"),
     "an argument says where sizes came from": (
         "let g [A] (a : F32[A]) (b : F32[A]) : F32[A] = a\nlet f [N, M] (x : F32[N]) (y : F32[M]) : F32[N] = g x y",
-        "K0302", "A = N, inferred from the argument `a`",
+        "K0302", "A of g is N here, as the argument `a` says",
     ),
     "an annotation": (F + "let y : F32[M, N] = x in x", "K0302", "`y`"),
     "dtypes that differ": ("let f [N] (x : F32[N]) (n : I64[N]) : F32[N] = x * n", "K0303", "F32 and I64 do not mix"),
@@ -123,13 +123,20 @@ CASES = {
     ),
     "matmul of vectors": ("let f [N] (x : F32[N]) : F32[N] = matmul x x", "K0304", "at least 2 axes"),
     "concat of different ranks": (F + "concat[axis=0] x w", "K0304", "number of axes"),
+    "arguments in the wrong order": (
+        "let g [A, B] (a : F32[A, B]) (b : F32[B]) : F32[A, B] = a + b\n" + F + "g w x", "K0302", "argument `a` of g",
+    ),
     # obligations
     "a division that is not exact": ("let f [N] (x : F32[N / 2]) : F32 = 1.0", "K0305", "`/` is exact"),
     "a divisor that may be zero": ("let f [N, H] (x : F32[N div H]) : F32 = 1.0", "K0305", "has to be positive"),
     "a size that may be negative": ("let f [N] (x : F32[N - 1]) : F32 = 1.0", "K0305", "cannot be negative"),
     "a requires of a callee": (
         "let g [A] requires (A mod 2 = 0) (a : F32[A]) : F32[A] = a\nlet f [N] (x : F32[N]) : F32[N] = g x",
-        "K0305", "g requires A mod 2 = 0",
+        "K0305", "g requires A mod 2 = 0, and A is N here",
+    ),
+    "a requires of a callee that never holds": (
+        "let g [A] requires (A mod 2 = 0) (a : F32[A]) : F32[A] = a\nlet f (x : F32[7]) : F32[7] = g x",
+        "K0305", "g requires A mod 2 = 0, and A is 7 here",
     ),
     "squeeze of an axis that is not 1": (
         "let f [N, M] (x : F32[N, M]) : F32[M] = squeeze[axis=0] x", "K0305", "has to be 1",

@@ -119,10 +119,11 @@ def ranks_differ(span: Span, shown: str, first: tuple[Span, object], second: tup
 def obligation_refuted(
     span: Span, goal: object, why: str, sizes: Sizes, facts: Sequence[object], help: tuple[Help, ...]
 ) -> Diagnostic:
-    fails = f"it fails for {sizes_text(sizes)}" if sizes else "it never holds"
+    """`sizes` is empty where the goal has no variables: it says of numbers what is false."""
+    fails = (f"it fails for {sizes_text(sizes)}",) if sizes else ()
     return _error(
-        "K0305", f"{goal} does not always hold", span, why, notes=(fails, *_facts_note(facts)), help=help,
-        counterexample=sizes,
+        "K0305", f"{goal} {'does not always hold' if sizes else 'never holds'}", span, why,
+        notes=(*fails, *_facts_note(facts)), help=help, counterexample=sizes,
     )  # fmt: skip
 
 

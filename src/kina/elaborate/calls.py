@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from kina.core.ir import Call, Function, Tree, Value, tree_type
 from kina.diagnostics import form_errors, shape_errors
 from kina.dims.dim import Dim, Variable, variable
+from kina.dims.proposition import Proposition, variables
 from kina.dims.proposition import substitute as substitute_proposition
 from kina.dims.solve import solve_linear
 from kina.elaborate.context import Context
@@ -37,6 +38,9 @@ def call_function(
     for parameter, argument in zip(callee.parameters, arguments, strict=True):
         wanted = tree_type(parameter.value)
         tree = infer(context, argument, substitute(wanted, inference.known))
+        if not _same_form(wanted, tree_type(tree)):
+            what = f"the argument `{parameter.name}` of {callee_name}"
+            conform_types(context, tree_type(tree), substitute(wanted, inference.known), argument.span, what, None)
         inference.bind(wanted, tree_type(tree), parameter.name)
         trees.append(tree)
     if context.module.strict and callee.dimensions and not brackets:
@@ -46,13 +50,28 @@ def call_function(
     for parameter, argument, tree in zip(callee.parameters, arguments, trees, strict=True):
         wanted = substitute(tree_type(parameter.value), dimensions)
         what = f"the argument `{parameter.name}` of {callee_name}"
-        conform_types(
-            context, tree_type(tree), wanted, argument.span, what, None, inference.origins(dimensions, wanted)
-        )
+        origins = inference.origins(callee_name, dimensions, wanted)
+        conform_types(context, tree_type(tree), wanted, argument.span, what, None, origins)
     for claim in callee.requires:
         goal = substitute_proposition(claim, dimensions)
-        oblige(context, goal, e.span, f"{callee_name} requires {claim}")
+        oblige(context, goal, e.span, f"{callee_name} requires {claim}{_given(claim, dimensions)}")
     return _emit(context, e.span, callee, dimensions, trees, name)
+
+
+def _same_form(wanted: Type, got: Type) -> bool:
+    """Whether two types differ at most in sizes, so that sizes can be inferred from one for the other."""
+    match wanted, got:
+        case Tensor(), Tensor():
+            return wanted.dtype is got.dtype and wanted.rank == got.rank
+        case Tuple(items), Tuple(others):
+            return len(items) == len(others) and all(map(_same_form, items, others))
+    return False
+
+
+def _given(claim: Proposition, dimensions: dict[str, Dim]) -> str:
+    """`, and N is 2 * M here`: what the dimensions of a callee's claim are in this call."""
+    known = [f"{name} is {dimensions[name]}" for name in sorted(variables(claim)) if str(dimensions[name]) != name]
+    return f", and {', '.join(known)} here" if known else ""
 
 
 def _emit(
@@ -118,11 +137,11 @@ class _Inference:
             case _:
                 self.waiting.append((pattern, size))
 
-    def origins(self, dimensions: dict[str, Dim], wanted: Type) -> tuple[str, ...]:
+    def origins(self, callee: str, dimensions: dict[str, Dim], wanted: Type) -> tuple[str, ...]:
         """Where the dimensions of a wanted type came from, for the error."""
         used = {v for t in tensors(wanted) for d in t.shape for v in d.variables}
         return tuple(
-            f"{name} = {dimensions[name]}, inferred from the argument `{source}`"
+            f"{name} of {callee} is {dimensions[name]} here, as the argument `{source}` says"
             for name, source in self.sources.items()
             if dimensions[name].variables & used
         )

@@ -9,8 +9,7 @@ from kina.diagnostics import shape_errors
 from kina.diagnostics.shapes import Row
 from kina.dims.proposition import equal
 from kina.elaborate.context import Context
-from kina.elaborate.obligations import propose_requires
-from kina.elaborate.rule import worth_requiring
+from kina.elaborate.obligations import propose_requires, worth_requiring
 from kina.source import Span
 from kina.types import Tensor, Tuple, Type
 

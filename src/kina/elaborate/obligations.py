@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kina.diagnostics import shape_errors as errors
 from kina.diagnostics.diagnostic import Edit, Help
-from kina.dims.dim import FloorDiv, constant, modulo
+from kina.dims.dim import FloorDiv, Variable, constant, modulo
 from kina.dims.proposition import Comparison, Proposition, equal, negate, variables
 from kina.dims.prover import Status, settle
 from kina.elaborate.context import Context, Reported
@@ -39,6 +39,18 @@ def propose_requires(context: Context, goal: Proposition) -> tuple[Help, ...]:
         return ()
     edit = Edit(Span(last.source, end, end), f" requires ({_simpler(context, goal)})")
     return (Help(f"if callers always satisfy it, say so in {declaration.name}'s signature", (edit,)),)
+
+
+def worth_requiring(goal: Proposition) -> bool:
+    """Whether a `requires` is likely what is missing. Of two sizes of plain names that differ, one is likely wrong,
+    unless the one is a name and the other says what it is made of: `D = H * K`."""
+    if not isinstance(goal, Comparison) or goal.relation != "=":
+        return True
+    sides = goal.left, goal.right
+    if not all(isinstance(atom, Variable) for side in sides for atom in side.atoms()):
+        return True
+    names = [side for side in sides if len(side.terms) == 1 and str(side) in side.variables]
+    return len(names) == 1 and goal.left.variables.isdisjoint(goal.right.variables) and all(s.variables for s in sides)
 
 
 def _simpler(context: Context, goal: Proposition) -> Proposition:

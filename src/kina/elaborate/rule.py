@@ -7,10 +7,9 @@ from typing import NoReturn
 
 from kina.diagnostics import form_errors, shape_errors
 from kina.diagnostics.shapes import Row
-from kina.dims.dim import Variable
-from kina.dims.proposition import Comparison, Proposition, equal
+from kina.dims.proposition import Proposition, equal
 from kina.elaborate.context import Context
-from kina.elaborate.obligations import oblige, propose_requires
+from kina.elaborate.obligations import oblige, propose_requires, worth_requiring
 from kina.elaborate.regrouping import regroup
 from kina.elaborate.suggestions import suggest
 from kina.ops.base import DTypeClass, Entry
@@ -91,12 +90,3 @@ class CallRule:
     def refuse(self, message: str, *, operand: int | None = None, help: str | None = None) -> NoReturn:
         span = self.span if operand is None else self.spans[operand]
         raise self.context.report(form_errors.refused(span, message, help))
-
-
-def worth_requiring(goal: Proposition) -> bool:
-    """Whether a `requires` is likely what is missing: not where two plain names would have to be one size."""
-    if not isinstance(goal, Comparison):
-        return True
-    plain = [len(d.terms) == 1 and all(isinstance(a, Variable) for a in d.atoms()) for d in (goal.left, goal.right)]
-    names = goal.left.variables | goal.right.variables
-    return bool(names) and not (goal.relation == "=" and all(plain))
