@@ -222,6 +222,16 @@ def _slice(w: Writer) -> None:
     w.bind(f"{x.name}[{before}{written}]", x.dtype, (*x.shape[:axis], stop, *x.shape[axis + 1 :]))
 
 
+def _index(w: Writer) -> None:
+    """From the start or from the end, into an axis that is long enough."""
+    x = w.parameter("F32", (M + 2, w.size()))
+    written, shape = w.choose((
+        ("-1", x.shape[1:]), ("0", x.shape[1:]), ("M", x.shape[1:]), (":-2", (M, x.shape[1])), ("1:-1", x.shape[:0]),
+        ("M + 1:", (ONE, x.shape[1])), ("M - 1 + 2:", (ONE, x.shape[1])), ("..., :0", (M + 2, constant(0))),
+    ))  # fmt: skip
+    w.bind(f"{x.name}[{written}]", "F32", shape or (M, x.shape[1]))
+
+
 def _reduce(w: Writer) -> None:
     x = w.any("F32", rank=1)
     count = w.choose(range(1, len(x.shape) + 1))
@@ -341,8 +351,8 @@ def _call(w: Writer) -> None:
 
 
 STEPS = (
-    _unary, _binary, _binary, _binary, _transpose, _merge, _merge, _split, _split, _split, _concat, _slice, _reduce,
-    _reduce, _softmax, _matmul, _matmul, _cast, _select, _ones, _repeat, _pad, _dimension, _call, _call, _call,
+    _unary, _binary, _binary, _binary, _transpose, _merge, _merge, _split, _split, _split, _concat, _slice, _index,
+    _reduce, _reduce, _softmax, _matmul, _matmul, _cast, _select, _ones, _repeat, _pad, _dimension, _call, _call, _call,
 )  # fmt: skip
 
 

@@ -60,3 +60,10 @@ def test_a_rotary_half_is_negated_and_swapped(check):
 
 def test_concat_needs_operands_of_one_rank(check):
     check("let f [A, B] (x : F32[A]) (y : F32[A, B]) : F32[2 * A] = concat[axis=0] x y").rejects("K0304")
+
+
+@pytest.mark.parametrize("index", ["-1", "-1:", "N - 2:", "N - 2", "-3:-2", "0 - 1 : 0"])
+def test_a_position_before_the_start_is_refused(check, index):
+    check(f"let f [N] (x : F32[N, 3]) = x[{index}]").rejects("K0305", "has to start inside axis 0 of size N")
+    if "0 -" not in index:
+        check(f"let f [N] requires (N >= 3) (x : F32[N, 3]) = x[{index}]").accepts()

@@ -39,8 +39,10 @@ class Slice(Operation):
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         (x,) = operands
         size = x.shape[self.axis]
+        inside = f"inside axis {self.axis} of size {size}"
+        rule.require(Comparison("<=", _ZERO, self.start), f"the slice has to start {inside}")
         rule.require(Comparison("<=", self.start, self.stop), "a slice cannot end before it starts")
-        rule.require(Comparison("<=", self.stop, size), f"the slice has to end inside axis {self.axis} of size {size}")
+        rule.require(Comparison("<=", self.stop, size), f"the slice has to end {inside}")
         return x.with_axis(self.axis, self.stop - self.start)
 
     def reference(self, *operands: Array) -> Array:
