@@ -38,7 +38,8 @@ def unknown_name(span: Span, name: str, known: Iterable[str], advice: str | None
     return _error("K0201", f"`{name}` is not defined", span, "no value, function or operation of this name", help=help_)
 
 
-def unknown_dimension(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
+def unknown_dimension(span: Span, name: str, known: Iterable[str], declare: Edit) -> Diagnostic:
+    """`declare` makes it a dimension of the function."""
     names = list(known)
     in_scope = (
         f"dimensions in scope: {', '.join(names)}"
@@ -46,8 +47,9 @@ def unknown_dimension(span: Span, name: str, known: Iterable[str]) -> Diagnostic
         else "no dimension is in scope: declare it in [...] after the function's name"
     )
     return _error(
-        "K0201", f"`{name}` is not a dimension in scope", span, notes=(in_scope,), help=_did_you_mean(span, name, names)
-    )
+        "K0201", f"`{name}` is not a dimension in scope", span, notes=(in_scope,),
+        help=_did_you_mean(span, name, names) or (Help(f"if `{name}` is another size, declare it", (declare,)),),
+    )  # fmt: skip
 
 
 def unknown_type(span: Span, name: str, known: Sequence[str], spelling: str | None = None) -> Diagnostic:
@@ -195,6 +197,13 @@ def hole(span: Span, name: str | None, wanted: object | None, scope: Sequence[tu
 
 def not_a_dimension(span: Span, why: str) -> Diagnostic:
     return _error("K0208", "this is not a dimension", span, why)
+
+
+def negative_size(span: Span, size: int) -> Diagnostic:
+    return _error(
+        "K0208", "a size cannot be negative", span,
+        notes=("sizes are written out: -1 does not stand for what is left over",) if size == -1 else (),
+    )  # fmt: skip
 
 
 def not_a_proposition(span: Span) -> Diagnostic:

@@ -58,7 +58,7 @@ def operands_do_not_broadcast(
 ) -> Diagnostic:  # fmt: skip
     """Neither operand of an elementwise operation fits the other."""
     why = "one operand may stretch to the shape of the other; here neither fits"
-    differs = (f"they differ for {sizes_text(counterexample)}",) if counterexample else ()
+    differs = () if counterexample is None else (_difference(None, None, counterexample),)
     return _error(
         "K0301", "shapes do not match", span, f"`{shown}` needs one shape",
         labels=tuple(Label(place, f"this is {type_}") for place, type_ in places),
@@ -85,21 +85,24 @@ def type_mismatch(
 # ---------------------------------------------------------------- K0303 dtypes, K0304 ranks
 
 
-def dtypes_differ(span: Span, shown: str, left: object, right: object, first: Span, second: Span) -> Diagnostic:
+def dtypes_differ(
+    span: Span, shown: str, left: object, right: object, first: Span, second: Span, help: tuple[Help, ...]
+) -> Diagnostic:
     return _error(
         "K0303", f"`{shown}` needs operands of one dtype", span, f"{left} and {right} do not mix",
         labels=(Label(first, f"this is {left}"), Label(second, f"this is {right}")),
-        help=(Help(f"convert one of them: cast[{left}] or cast[{right}]"),),
+        help=help,
     )  # fmt: skip
 
 
-def wrong_dtype(span: Span, shown: str, wanted: str, got: object) -> Diagnostic:
+def wrong_dtype(span: Span, shown: str, wanted: str, got: object, help: tuple[Help, ...] = ()) -> Diagnostic:
     members = {
         "Float": "F64 F32 F16 BF16", "Int": "I64 I32 I16 I8 U8", "Num": "a float or integer", "Bool": "Bool"
     }[wanted]  # fmt: skip
     return _error(
-        "K0303", f"`{shown}` is not defined for {got}", span, f"this is {got}", notes=(f"it takes {members}",)
-    )
+        "K0303", f"`{shown}` is not defined for {got}", span, f"this is {got}", notes=(f"it takes {members}",),
+        help=help,
+    )  # fmt: skip
 
 
 def rank_too_small(span: Span, shown: str, operand: str, at_least: int, type_: object) -> Diagnostic:

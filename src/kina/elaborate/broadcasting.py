@@ -12,6 +12,7 @@ from kina.dims.dim import Dim, constant
 from kina.dims.proposition import equal
 from kina.dims.prover import Verdict, settle
 from kina.elaborate.context import Context
+from kina.elaborate.obligations import sizes_that_differ
 from kina.elaborate.suggestions import parenthesised
 from kina.ops.shape import Broadcast
 from kina.source import Span
@@ -104,7 +105,7 @@ def _does_not_fit(
         shown=shown,
         rows=[row for _, row in rows],
         places=((x_span, x.type), (y_span, y.type)),
-        counterexample=verdict.counterexample,
+        counterexample=sizes_that_differ(verdict, x.type.shape[axis], y.type.shape[offset + axis]),
         facts=context.facts.hypotheses,
         help=_advice(x_span, x.type.shape, y_span, y.type.shape),
     )

@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kina.diagnostics import form_errors as errors
+from kina.diagnostics.diagnostic import Edit
 from kina.dims.dim import Atom, Dim, Variable, ceil_div, constant, floor_div, maximum, minimum, modulo, parts
 from kina.dims.proposition import And, Comparison, Or, Proposition, Relation, divides
-from kina.elaborate.context import Context, Poison, Reported
+from kina.elaborate.context import POISON, Context, Poison, Reported
 from kina.elaborate.obligations import oblige
 from kina.source import Span
 from kina.syntax import ast
@@ -68,7 +69,17 @@ class DimensionReader:
             return found
         if name in self.context.values:
             raise self.context.report(errors.value_where_dimension(e.span, name))
-        raise self.context.report(errors.unknown_dimension(e.span, name, self.context.dims))
+        known = [n for n, d in self.context.dims.items() if not isinstance(d, Poison)]
+        self.context.dims[name] = POISON
+        raise self.context.report(errors.unknown_dimension(e.span, name, known, self._declare(name)))
+
+    def _declare(self, name: str) -> Edit:
+        """What makes the name a dimension of the function that is being checked."""
+        declaration = self.context.declaration
+        binders = declaration.binders
+        place = binders[-1].span.end if binders else declaration.name_span.end
+        at = Span(declaration.name_span.source, place, place)
+        return Edit(at, f", {name}" if binders else f" [{name}]")
 
     def _binary(self, e: ast.Binary, operator: str, a: Dim, b: Dim) -> Dim:
         match operator:
@@ -155,6 +166,8 @@ def read_dim(context: Context, e: ast.Expr) -> Dim:
 def read_size(context: Context, e: ast.Expr) -> Dim:
     """A dimension used as a size: obliged not to be negative."""
     size = read_dim(context, e)
+    if size.value is not None and size.value < 0:
+        raise context.report(errors.negative_size(e.span, size.value))
     if not is_natural(size):
         claim = Comparison(">=", size, constant(0))
         oblige(context, claim, e.span, f"{size} is used as a size, and a size cannot be negative")

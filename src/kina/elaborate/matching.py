@@ -9,7 +9,7 @@ from kina.diagnostics import shape_errors
 from kina.diagnostics.shapes import Row
 from kina.dims.proposition import equal
 from kina.elaborate.context import Context
-from kina.elaborate.obligations import propose_requires, worth_requiring
+from kina.elaborate.obligations import propose_requires, sizes_that_differ, worth_requiring
 from kina.source import Span
 from kina.types import Tensor, Tuple, Type
 
@@ -59,7 +59,7 @@ def _tensors(
                     rows=_rows(got, wanted, axis),
                     declared=declared,
                     clash=(left, right),
-                    counterexample=verdict.counterexample,
+                    counterexample=sizes_that_differ(verdict, left, right),
                     origin=origin,
                     facts=context.facts.hypotheses,
                     help=propose_requires(context, goal) if worth_requiring(goal) else (),

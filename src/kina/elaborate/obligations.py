@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kina.diagnostics import shape_errors as errors
 from kina.diagnostics.diagnostic import Edit, Help
-from kina.dims.dim import FloorDiv, Variable, constant, modulo
-from kina.dims.proposition import Comparison, Proposition, equal, negate, variables
-from kina.dims.prover import Status, settle
+from kina.dims.dim import Dim, FloorDiv, Variable, constant, modulo
+from kina.dims.proposition import And, Comparison, Proposition, equal, negate, variables
+from kina.dims.prover import Status, Verdict, settle
 from kina.elaborate.context import Context, Reported
 from kina.source import Span
 
@@ -33,12 +35,16 @@ def propose_requires(context: Context, goal: Proposition) -> tuple[Help, ...]:
     if not names or not variables(goal) <= names or settle(negate(goal), context.facts).status.proved:
         return ()
     last = declaration.binders[-1].span
-    text = last.source.text
-    end = text.find("]", last.end) + 1
+    end = last.source.text.find("]", last.end) + 1
     if end == 0:
         return ()
     edit = Edit(Span(last.source, end, end), f" requires ({_simpler(context, goal)})")
     return (Help(f"if callers always satisfy it, say so in {declaration.name}'s signature", (edit,)),)
+
+
+def sizes_that_differ(verdict: Verdict, left: Dim, right: Dim) -> Mapping[str, int] | None:
+    """Sizes for which an equation that was not proved fails; none of them where it fails for all: `S + 1 = S`."""
+    return {} if (left - right).value is not None else verdict.counterexample
 
 
 def worth_requiring(goal: Proposition) -> bool:
@@ -54,13 +60,14 @@ def worth_requiring(goal: Proposition) -> bool:
 
 
 def _simpler(context: Context, goal: Proposition) -> Proposition:
-    """A divisibility that settles the goal, where one does: `D mod 2 = 0` reads better than what follows from it."""
-    if isinstance(goal, Comparison):
-        for atom in (*goal.left.atoms(), *goal.right.atoms()):
-            if isinstance(atom, FloorDiv):
-                exact = equal(modulo(atom.first, atom.second), constant(0))
-                if settle(goal, context.facts.assume(exact)).status.proved:
-                    return exact
+    """Divisibilities that settle the goal, where some do: `D mod 2 = 0` reads better than what follows from it."""
+    if not isinstance(goal, Comparison):
+        return goal
+    divisions = [a for a in (*goal.left.atoms(), *goal.right.atoms()) if isinstance(a, FloorDiv)]
+    exact = [equal(modulo(a.first, a.second), constant(0)) for a in dict.fromkeys(divisions)]
+    for claims in [*((claim,) for claim in exact), tuple(exact)]:
+        if claims and settle(goal, context.facts.assume(*claims)).status.proved:
+            return claims[0] if len(claims) == 1 else And(claims)
     return goal
 
 

@@ -106,9 +106,9 @@ def _match_brackets(
     missing = [p.name for p in parameters if p not in given]
     if missing:
         what = " and ".join(f"`{spellings(p)[0]}`" for p in parameters if p.name in missing)
-        raise context.report(
-            form_errors.bad_attribute(span, f"`{entry.name}` needs {what} in its bracket", usage(entry))
-        )
+        help_ = (Help("to reduce over all axes, name them: axes=[0, 1]"),) if entry.family == "reduction" else ()
+        message = f"`{entry.name}` needs {what} in its bracket"
+        raise context.report(form_errors.bad_attribute(span, message, usage(entry), help_))
     return given
 
 

@@ -9,12 +9,12 @@ from kina.diagnostics import form_errors, shape_errors
 from kina.diagnostics.shapes import Row
 from kina.dims.proposition import Proposition, equal
 from kina.elaborate.context import Context
-from kina.elaborate.obligations import oblige, propose_requires, worth_requiring
+from kina.elaborate.obligations import oblige, propose_requires, sizes_that_differ, worth_requiring
 from kina.elaborate.regrouping import regroup
-from kina.elaborate.suggestions import suggest
+from kina.elaborate.suggestions import cast_help, convert, suggest
 from kina.ops.base import DTypeClass, Entry
 from kina.source import Span
-from kina.types import Shape, Tensor
+from kina.types import DType, Shape, Tensor
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class CallRule:
                 rows=rows,
                 places=((self.spans[i], x), (self.spans[j], y)),
                 clash=(left, right),
-                counterexample=verdict.counterexample,
+                counterexample=sizes_that_differ(verdict, left, right),
                 facts=self.context.facts.hypotheses,
                 help=help_ or (propose_requires(self.context, goal) if worth_requiring(goal) else ()),
             )
@@ -62,12 +62,15 @@ class CallRule:
         x, y = self.operands[first].dtype, self.operands[second].dtype
         if x is not y:
             places = self.spans[first], self.spans[second]
-            raise self.context.report(shape_errors.dtypes_differ(self.span, self.shown, x, y, *places))
+            help_ = convert(places, (x, y))
+            raise self.context.report(shape_errors.dtypes_differ(self.span, self.shown, x, y, *places, help_))
 
     def dtype(self, operand: int, wanted: DTypeClass) -> None:
         got = self.operands[operand].dtype
         if not wanted.holds(got):
-            raise self.context.report(shape_errors.wrong_dtype(self.spans[operand], self.shown, wanted.value, got))
+            at = self.spans[operand]
+            help_ = (cast_help(at, DType.F32),) if wanted is DTypeClass.FLOAT else ()
+            raise self.context.report(shape_errors.wrong_dtype(at, self.shown, wanted.value, got, help_))
 
     def same_rank(self, first: int, second: int) -> None:
         x, y = self.operands[first], self.operands[second]

@@ -10,7 +10,7 @@ from kina.elaborate.context import Context
 from kina.ops.base import Entry
 from kina.source import Span
 from kina.syntax import ast
-from kina.types import Tensor
+from kina.types import DType, Tensor
 
 Operands = tuple[Tensor, ...]
 Spans = tuple[Span, ...]
@@ -46,6 +46,17 @@ def call_advice(e: ast.Expr, name: Span, arguments: tuple[ast.Expr, ...], missin
         gap = Span(source, name.end, first.span.start)
         return (Help("a bracket that touches the name gives dimensions or attributes", (Edit(gap, ""),)),)
     return ()
+
+
+def cast_help(operand: Span, to: DType) -> Help:
+    shown = operand.text if "\n" not in operand.text else "it"
+    return Help(f"convert {shown} to {to}", (Edit(operand, f"(cast[{to}] {parenthesised(operand)})"),))
+
+
+def convert(places: tuple[Span, Span], dtypes: tuple[DType, DType]) -> tuple[Help, ...]:
+    """Either operand in the other's dtype, an integer first: a float that becomes an integer loses its fraction."""
+    order = sorted((0, 1), key=lambda n: dtypes[n].is_float)
+    return tuple(cast_help(places[n], dtypes[1 - n]) for n in order)
 
 
 def _transposed(order: list[int], span: Span) -> Help:
