@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from operator import attrgetter
 from weakref import WeakValueDictionary
 
@@ -118,13 +118,20 @@ class Dim:
     # ------------------------------------------------------------ arithmetic
 
     def __add__(self, other: Dim | int) -> Dim:
+        other = dim(other)
+        if not other.terms:
+            return self
+        if not self.terms:
+            return other
         total = dict(self.terms)
-        for monomial, coefficient in dim(other).terms:
+        for monomial, coefficient in other.terms:
             total[monomial] = total.get(monomial, 0) + coefficient
         return _normal(total)
 
     def __mul__(self, other: Dim | int) -> Dim:
         other = dim(other)
+        if other is _ONE:
+            return self
         if len(self.terms) < len(other.terms):
             self, other = other, self
         match other.terms:
@@ -171,12 +178,12 @@ class Dim:
 
     def rebuild(self, replace: Callable[[Atom], Dim]) -> Dim:
         """The polynomial with each atom replaced by `replace(atom)`."""
-        total = constant(0)
+        total = _ZERO
         for monomial, coefficient in self.terms:
-            product = constant(coefficient)
+            factor = constant(coefficient)
             for atom in monomial:
-                product = product * replace(atom)
-            total = total + product
+                factor = replace(atom) * factor
+            total = total + factor
         return total
 
     def evaluate(self, sizes: Mapping[str, int]) -> int:
@@ -290,12 +297,17 @@ def of_monomial(monomial: Monomial) -> Dim:
     return _normal({monomial: 1})
 
 
+@lru_cache(maxsize=1024)
 def constant(value: int) -> Dim:
-    return _normal({(): value})
+    return _intern((((), value),) if value else ())
 
 
+@lru_cache(maxsize=1024)
 def variable(name: str) -> Dim:
     return _of_atom(Variable(name))
+
+
+_ZERO, _ONE = constant(0), constant(1)
 
 
 def dim(value: Dim | int) -> Dim:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from kina.dims import smt
 from kina.dims.bounds import Used
@@ -18,6 +18,7 @@ from kina.dims.search import breaks, complete, counterexample, satisfy, values_o
 _SPLITS = 4
 _WORK = 60_000
 _CASE_WORK = 500
+_REMEMBERED = 4096
 
 
 class Status(StrEnum):
@@ -49,7 +50,7 @@ class Facts:
     _before: Facts | None = field(default=None, repr=False, compare=False)
 
     def assume(self, *facts: Proposition) -> Facts:
-        return Facts(self.hypotheses + facts, self) if facts else self
+        return _assumed(self, facts) if facts else self
 
     @cached_property
     def context(self) -> Context:
@@ -71,6 +72,15 @@ class Facts:
         return {}
 
 
+@lru_cache(maxsize=256)
+def _assumed(before: Facts, facts: tuple[Proposition, ...]) -> Facts:
+    """The same object for the same facts, so that all functions which require them share what was settled."""
+    return Facts(before.hypotheses + facts, before)
+
+
+NO_FACTS = Facts()
+
+
 def settle(goal: Proposition, facts: Facts) -> Verdict:
     """Proves or refutes `goal` for all sizes that satisfy `facts`.
 
@@ -80,6 +90,8 @@ def settle(goal: Proposition, facts: Facts) -> Verdict:
         return Verdict(Status.NORMAL_FORM)
     found = facts.settled.get(goal)
     if found is None:
+        if len(facts.settled) >= _REMEMBERED:
+            facts.settled.clear()
         found = facts.settled[goal] = _settle(goal, facts)
     return found
 

@@ -10,7 +10,7 @@ from kina.core.ir import Apply, Check, Function, Statement, Tree, Value
 from kina.diagnostics import Diagnostic
 from kina.dims.dim import Dim
 from kina.dims.proposition import And, Comparison, Proposition
-from kina.dims.prover import Facts, Status, Verdict, settle
+from kina.dims.prover import NO_FACTS, Facts, Status, Verdict, settle
 from kina.elaborate.result import Obligation, Signature
 from kina.ops.base import Operation
 from kina.source import Span
@@ -61,7 +61,7 @@ class Context:
 
     module: ModuleContext
     declaration: ast.FunctionDeclaration
-    facts: Facts = field(default_factory=Facts)
+    facts: Facts = NO_FACTS
     dims: dict[str, Dim | Poison] = field(default_factory=dict)
     values: dict[str, Meaning] = field(default_factory=dict)
     places: dict[str, Span] = field(default_factory=dict)

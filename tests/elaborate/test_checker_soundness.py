@@ -1,6 +1,6 @@
 """What the checker accepts is right at every size, and what it rejects it rejects in words.
 
-`KINA_SOUNDNESS_CASES=5000 python -m pytest tests/elaborate/test_soundness.py` makes a long run.
+`KINA_SOUNDNESS_CASES=5000 python -m pytest tests/elaborate/test_checker_soundness.py` makes a long run.
 """
 
 from __future__ import annotations
