@@ -297,12 +297,12 @@ def of_monomial(monomial: Monomial) -> Dim:
     return _normal({monomial: 1})
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def constant(value: int) -> Dim:
     return _intern((((), value),) if value else ())
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def variable(name: str) -> Dim:
     return _of_atom(Variable(name))
 
