@@ -58,7 +58,7 @@ def check(source: Source, *, strict: bool = False) -> Checked:
         parsed = parse(source)
         elaboration = elaborate(parsed.module, strict=strict)
     for function in elaboration.program.functions.values():
-        _verified(function)
+        _verified(function, "elaboration")
     return Checked(source, elaboration, parsed.diagnostics)
 
 
@@ -75,7 +75,8 @@ def lower(function: Function) -> KernelProgram:
     from kina.passes.simplify import simplify
     from kina.passes.specialise import specialise
 
-    return fuse(_verified(simplify(_verified(specialise(function)))))
+    flat = _verified(specialise(function), "specialisation")
+    return fuse(_verified(simplify(flat), "simplification"))
 
 
 def compile_function(function: Function) -> Executable:
@@ -102,10 +103,16 @@ def _room_for_long_chains() -> Iterator[None]:
         sys.setrecursionlimit(before)
 
 
-def _verified(function: Function) -> Function:
-    """The function, re-checked if KINA_VERIFY=1: what is wrong then is a fault of the stage before."""
-    if os.environ.get("KINA_VERIFY") == "1":
-        from kina.core.verifier import verify
+def _verified(function: Function, stage: str) -> Function:
+    """The function, re-checked if KINA_VERIFY=1: what is wrong then is a fault of the stage before.
 
-        verify(function)
+    Raises InvalidCore, which names the stage and the statement; it is for whoever mends Kina, so nothing hides it.
+    """
+    if os.environ.get("KINA_VERIFY") == "1":
+        from kina.core.verifier import InvalidCore, verify
+
+        try:
+            verify(function)
+        except InvalidCore as fault:
+            raise InvalidCore(f"after {stage}, {fault.message}") from None
     return function

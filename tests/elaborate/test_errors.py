@@ -92,6 +92,14 @@ CASES = {
     "a dimension that is a fraction": ("let f [N] (x : F32[1.5]) : F32 = 1.0", "K0208", "whole number"),
     "a dimension that is a value": (F + "broadcast w [exp N, M]", "K0208", "dimensions are built from"),
     "a dimension that is a hole": (F + "broadcast w [..., M]", "K0208", "hole"),
+    "a size that is a power": (
+        F + "".join(f"let dim D{n} = {f'D{n - 1} * D{n - 1}' if n else '99 + N + M'} in " for n in range(9)) + "x",
+        "K0208", "too large an expression",
+    ),
+    "a size of thousands of digits": (
+        F + "".join(f"let dim D{n} = {f'D{n - 1} * D{n - 1}' if n else '99'} in " for n in range(15)) + "x",
+        "K0208", "a thousand digits",
+    ),
     "a negative size": (F + "reshape x [-1]", "K0208", "does not stand for what is left over"),
     "cdiv with one argument": ("let f [N] (x : F32[cdiv(N)]) : F32 = 1.0", "K0208", "cdiv(a, b)"),
     "a requires that is no proposition": ("let f [N] requires (N) (x : F32[N]) : F32[N] = x", "K0208", "comparison"),

@@ -206,6 +206,13 @@ def negative_size(span: Span, size: int) -> Diagnostic:
     )  # fmt: skip
 
 
+def unwieldy_size(span: Span) -> Diagnostic:
+    return _error(
+        "K0208", "a size that comes up here is too large an expression", span,
+        notes=("written out as a sum of products, it has thousands of terms or numbers of a thousand digits",),
+    )  # fmt: skip
+
+
 def not_a_proposition(span: Span) -> Diagnostic:
     return _error(
         "K0208", "this is not a proposition about dimensions", span,

@@ -26,6 +26,7 @@ __all__ = [
     "Modulo",
     "Monomial",
     "UndefinedSize",
+    "UnwieldySize",
     "Variable",
     "ceil_div",
     "constant",
@@ -49,6 +50,15 @@ _interned: WeakValueDictionary[Terms, Dim] = WeakValueDictionary()
 
 class UndefinedSize(ArithmeticError):
     """A division by something that is not positive, while evaluating at concrete sizes."""
+
+
+class UnwieldySize(ArithmeticError):
+    """A polynomial with more terms, or larger numbers, than any program means: its text would fill pages."""
+
+
+_MOST_TERMS = 2_000
+_MOST_STEPS = 50_000
+_MOST_BITS = 4_096
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +149,8 @@ class Dim:
                 return other
             case ((monomial, coefficient),):  # multiplying by one term keeps the terms in order
                 return _intern(tuple((_joined(m, monomial), c * coefficient) for m, c in self.terms))
+        if len(self.terms) * len(other.terms) > _MOST_STEPS:
+            raise UnwieldySize
         total: dict[Monomial, int] = {}
         for left, a in self.terms:
             for right, b in other.terms:
@@ -281,6 +293,8 @@ def _normal(total: Mapping[Monomial, int]) -> Dim:
 def _intern(terms: Terms) -> Dim:
     found = _interned.get(terms)
     if found is None:
+        if len(terms) > _MOST_TERMS or any(c.bit_length() > _MOST_BITS for _, c in terms):
+            raise UnwieldySize
         found = _interned[terms] = Dim(terms)
     return found
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from kina.core.ir import Apply, Check, Function, Statement, Tree, Value
+from kina.core.names import Names
 from kina.diagnostics import Diagnostic
 from kina.dims.dim import Dim
 from kina.dims.proposition import And, Comparison, Proposition
@@ -66,7 +67,7 @@ class Context:
     values: dict[str, Meaning] = field(default_factory=dict)
     places: dict[str, Span] = field(default_factory=dict)
     statements: list[Statement] = field(default_factory=list)
-    taken: set[str] = field(default_factory=set)
+    names: Names = field(default_factory=Names)
     refused: set[Proposition] = field(default_factory=set)
     """Obligations already reported, so that the same one elsewhere says nothing more."""
     failed: bool = False
@@ -75,13 +76,7 @@ class Context:
 
     def fresh(self, wanted: str | None) -> str:
         """A name for a value that no other value of the function has."""
-        number = 1
-        name = wanted or "t1"
-        while name in self.taken:
-            number += 1
-            name = f"{wanted}'{number}" if wanted else f"t{number}"
-        self.taken.add(name)
-        return name
+        return self.names.fresh(wanted)
 
     @contextmanager
     def scope(self) -> Iterator[None]:

@@ -11,7 +11,19 @@ from dataclasses import dataclass
 
 from kina.diagnostics import form_errors as errors
 from kina.diagnostics.diagnostic import Edit
-from kina.dims.dim import Atom, Dim, Variable, ceil_div, constant, floor_div, maximum, minimum, modulo, parts
+from kina.dims.dim import (
+    Atom,
+    Dim,
+    UnwieldySize,
+    Variable,
+    ceil_div,
+    constant,
+    floor_div,
+    maximum,
+    minimum,
+    modulo,
+    parts,
+)
 from kina.dims.proposition import And, Comparison, Or, Proposition, Relation, divides
 from kina.elaborate.context import POISON, Context, Poison, Reported
 from kina.elaborate.obligations import oblige
@@ -157,7 +169,10 @@ def _comparison(operator: str, a: Dim, b: Dim, positive: bool) -> Proposition:
 def read_dim(context: Context, e: ast.Expr) -> Dim:
     """A dimension in code: its divisions are obliged to be defined."""
     reader = DimensionReader(context, [])
-    result = reader.dim(e)
+    try:
+        result = reader.dim(e)
+    except UnwieldySize:
+        raise context.report(errors.unwieldy_size(e.span)) from None
     for condition in reader.conditions:
         oblige(context, condition.proposition, condition.span, condition.why)
     return result
@@ -185,7 +200,10 @@ def read_shape(context: Context, items: Iterable[ast.Expr]) -> Shape:
 
 def read_assumption(context: Context, e: ast.Expr) -> tuple[Proposition, ...]:
     """A proposition to be assumed, with its own definedness, as facts in order."""
-    return tuple(conjuncts(DimensionReader(context, []).proposition(e)))
+    try:
+        return tuple(conjuncts(DimensionReader(context, []).proposition(e)))
+    except UnwieldySize:
+        raise context.report(errors.unwieldy_size(e.span)) from None
 
 
 def read_claim(context: Context, e: ast.Expr) -> tuple[Proposition, ...]:

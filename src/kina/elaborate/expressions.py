@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from kina.core.ir import Tree, Value, tree_type
 from kina.diagnostics import Diagnostic, form_errors
+from kina.dims.dim import UnwieldySize
 from kina.dims.proposition import equal
 from kina.elaborate.calls import call_function
 from kina.elaborate.context import POISON, Context, Meaning, Poison, Reported
@@ -34,7 +35,10 @@ def infer(context: Context, e: ast.Expr, expected: Type | None = None, name: str
     handler = _HANDLERS.get(type(e))
     if handler is None:
         raise context.report(form_errors.unsupported(e.span, _UNSUPPORTED.get(type(e), "this form")))
-    return handler(context, e, expected, name)
+    try:
+        return handler(context, e, expected, name)
+    except UnwieldySize:
+        raise context.report(form_errors.unwieldy_size(e.span)) from None
 
 
 def check(

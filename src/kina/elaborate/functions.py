@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kina.core.ir import Function, Parameter, Tree, Value, tree_type
 from kina.diagnostics import form_errors
-from kina.dims.dim import variable
+from kina.dims.dim import UnwieldySize, variable
 from kina.dims.proposition import Proposition
 from kina.elaborate.context import POISON, Context, ModuleContext, Reported
 from kina.elaborate.dimensions import read_assumption
@@ -45,6 +45,8 @@ def elaborate_function(module: ModuleContext, declaration: ast.FunctionDeclarati
             module.functions[declaration.name] = function
     except Reported:
         pass
+    except UnwieldySize:
+        context.report(form_errors.unwieldy_size(declaration.name_span))
     finally:
         module.in_progress.pop()
     if declaration.name not in module.functions:

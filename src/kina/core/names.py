@@ -1,0 +1,24 @@
+"""Names for values: each is used once in a function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class Names:
+    """The names that a function's values have so far."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._last: dict[str, int] = {}
+
+    def fresh(self, wanted: str | None) -> str:
+        """The wanted name, or that with a number: `x`, `x'2`, `x'3`; `t1`, `t2` where none is wanted."""
+        name, stem = (wanted, f"{wanted}'") if wanted else ("t1", "t")
+        if name in self._taken:
+            number = self._last.get(stem, 1) + 1
+            while (name := f"{stem}{number}") in self._taken:
+                number += 1
+            self._last[stem] = number
+        self._taken.add(name)
+        return name
