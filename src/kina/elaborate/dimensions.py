@@ -21,7 +21,7 @@ from kina.types import Shape
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a dimension expression needs in order to mean something; `proposed`, if given, is the `requires` to offer."""
+    """What a dimension expression needs in order to mean something; `proposed` is the `requires` to offer, if any."""
 
     proposition: Proposition
     why: str
