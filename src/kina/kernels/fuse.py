@@ -157,7 +157,7 @@ class _Fusion:
             sizes[value] = 1 if value in self.stored else size
 
     def _read_if_inlined(self) -> dict[Value, frozenset[Value]]:
-        """The values, as large as itself, that each value is computed from if all is inlined that may be; a few.
+        """The values, as large as itself, that each value comes from if all is inlined that may be; a few of them.
 
         In a residual stream there is one more with every layer.
         """
