@@ -317,9 +317,26 @@ def _matmul(b: Builder) -> None:
         b.unary("tanh", made)
 
 
+def _attention(b: Builder) -> None:
+    """Queries, keys and values of heads, with something between the products."""
+    if b.exact:
+        return
+    value = b.numeric()
+    if value.type.rank < 3:
+        value = b.input(value.type.dtype, [b.dim() for _ in range(3)])
+    *batch, _, k = value.type.shape
+    keys = b.input(value.type.dtype, (*batch, b.dim(), k))
+    values = b.input(value.type.dtype, (*batch, keys.type.shape[-2], b.dim()))
+    turned = (*range(len(batch)), len(batch) + 1, len(batch))
+    scores = b.apply(contractions.Matmul(), b.unary("tanh", value), b.apply(shape.Transpose(turned), keys))
+    if b.choose((True, False)):
+        scores = b.binary("add", scores, b.like(scores))
+    b.apply(contractions.Matmul(), b.apply(normalising.Softmax(len(batch) + 1), scores), values)
+
+
 _STEPS = (
     _elementwise, _elementwise, _elementwise, _bounded, _compare, _select, _logic, _cast, _broadcast, _transpose,
-    _merge, _split, _ones, _repeat, _concat, _concat, _reduce, _reduce, _normalise, _matmul,
+    _merge, _split, _ones, _repeat, _concat, _concat, _reduce, _reduce, _normalise, _matmul, _attention,
 )  # fmt: skip
 
 

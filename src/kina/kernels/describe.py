@@ -15,6 +15,7 @@ _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">",
     "ge": ">=", "and": "&&", "or": "||",
 }  # fmt: skip
+_SPLIT = "    // split over threads"
 
 
 def describe(program: KernelProgram) -> str:
@@ -41,14 +42,14 @@ def _nest(kernel: Kernel) -> Iterator[str]:
         yield from _gemm(kernel)
         return
     if isinstance(kernel, BandKernel):
-        yield "band by band of rows, each through all of this in the caches of a thread:"
+        yield f"band by band of rows, each through all of this in the caches of a thread:{_SPLIT}"
         for stage in (kernel.first, kernel.middle, kernel.last):
-            yield from (f"  {line}" for line in _nest(stage))
+            yield from (f"  {line.removesuffix(_SPLIT)}" for line in _nest(stage))
         return
     names = _loop_names(kernel)
     depth = 0
     for loop in kernel.rows:
-        note = "    // split over threads" if depth == 0 else ""
+        note = _SPLIT if depth == 0 else ""
         yield "  " * depth + f"for {names[loop.variable]} < {loop.extent}:{note}"
         depth += 1
     body = kernel.body

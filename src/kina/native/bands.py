@@ -6,7 +6,7 @@ matrices between the stages begin so far before its own memory that the rows of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kina.core.ir import Value
 from kina.dims.dim import Dim, ceil_div, constant, floor_div, maximum, minimum, product
@@ -53,11 +53,12 @@ def _matrix_bytes(kernel: BandKernel) -> Dim:
     return ceil_div(size, constant(_LINE)) * _LINE
 
 
-def emit_bands(code: Code, kernel: BandKernel, stem: str, words: int, places: Mapping[Value, int]) -> None:
+def emit_bands(code: Code, kernel: BandKernel, calls: Sequence[str], words: int, places: Mapping[Value, int]) -> None:
     """The body of `(ptr %args, i64 %begin, i64 %end, i64 %tid, ptr %own)`, which runs through a range of bands.
 
     The argument block has `words` words, with the matrices' addresses at `places`; `%own` is this thread's memory. The
-    stages' functions are called `stem` and `.first`, `.middle` and `.last`.
+    calls of the stages have holes for the `block`, for `batch`, `first` row and number of `rows`, and for the
+    `begin` and `end` of the rows counted through all batches.
     """
     block = code.at_entry(f"alloca [{words} x i64], align {_LINE}", "block")
     code.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {block}, ptr %args, i64 {8 * words}, i1 false)")
@@ -77,8 +78,6 @@ def emit_bands(code: Code, kernel: BandKernel, stem: str, words: int, places: Ma
         for value in kernel.between:
             code.do(f"store i64 {address}, ptr {code.let(f'getelementptr i64, ptr {block}, i64 {places[value]}')}")
             address = code.let(f"add i64 {address}, {matrix}")
-        band = f"ptr {block}, i64 {batch}, i64 {first}, i64 {count}, i64 %tid"
-        code.do(f"call void @{stem}.first({band})")
-        code.do(f"call void @{stem}.middle(ptr {block}, i64 {begin}, i64 {end})")
-        code.do(f"call void @{stem}.last({band})")
+        for call in calls:
+            code.do(call.format(block=block, batch=batch, first=first, rows=count, begin=begin, end=end))
     code.do("ret void")

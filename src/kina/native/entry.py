@@ -9,21 +9,20 @@ kernels that depend on each other.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from kina.core.ir import Value
 from kina.dims.dim import Dim, constant, maximum, product
 from kina.kernels.expressions import children, most_steps
-from kina.kernels.ir import BandKernel, GemmKernel, Kernel, KernelProgram, LoopKernel
+from kina.kernels.ir import BandKernel, GemmKernel, Kernel, KernelProgram
 from kina.kernels.memory import MemoryPlan, plan_memory
-from kina.native.bands import band_bytes, band_tasks, emit_bands
+from kina.native.bands import band_bytes, band_tasks
 from kina.native.code import Code
-from kina.native.contraction import ContractionEmitter, gemm_dtype
+from kina.native.contraction import gemm_dtype
+from kina.native.functions import Functions
 from kina.native.gemm_library import gemm_declaration
-from kina.native.loops import Buffer, LoopEmitter
+from kina.native.layout import Layout, layout_of, load_sizes, sizes_of, word
 from kina.native.machine import Machine
 from kina.native.mathematics import DECLARED_LIBRARY
 from kina.native.schedule import has_row_reductions, tasks_of
@@ -38,36 +37,6 @@ FITS, MISPLACED, DOES_NOT_FIT = 0, 1, 2
 _HEADER = object.__basicsize__
 _DATA, _RANK, _SHAPE, _STRIDES = 0, 8, 16, 24
 """Where NumPy keeps what an array is, in bytes after the header that all Python objects have."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Where each thing stands in the argument block, in words."""
-
-    sizes: Mapping[str, int]
-    inputs: Mapping[Value, int]
-    outputs: Mapping[Value, int]
-    temporaries: Mapping[Value, int]
-    scratch: int
-
-    @property
-    def words(self) -> int:
-        return self.scratch + 1
-
-
-def layout_of(program: KernelProgram) -> Layout:
-    """The argument block of a program: its order is that of the parameters."""
-    sizes = {name: n for n, name in enumerate(program.function.dimensions)}
-    at = len(sizes)
-    inputs = {}
-    for value in program.inputs:
-        inputs[value] = at
-        at += 1 + value.type.rank
-    outputs = {value: at + n for n, value in enumerate(program.outputs)}
-    at += len(outputs)
-    temporaries = {value: at + n for n, value in enumerate((*program.temporaries, *program.between_stages))}
-    at += len(temporaries)
-    return Layout(sizes, inputs, outputs, temporaries, at)
 
 
 def thread_scratch(program: KernelProgram, machine: Machine) -> int:
@@ -108,13 +77,13 @@ def _emitters() -> str:
 def module_of(program: KernelProgram, machine: Machine) -> str:
     """The LLVM module, as text."""
     layout = layout_of(program)
-    functions = [f for n, kernel in enumerate(program.kernels) for f in _kernel(program, layout, n, kernel, machine)]
+    functions = Functions(program, layout, machine)
     plan = plan_memory(program)
-    functions.append(_body(program, layout, plan, thread_scratch(program, machine)))
-    functions.append(_entry(program, layout, plan))
+    body = _body(program, layout, plan, functions, thread_scratch(program, machine))
+    texts = [*functions.texts, body, _entry(program, layout, plan)]
     declarations = [*DECLARED_LIBRARY, "declare void @kina_run(ptr, ptr, i64)", "declare void @kina_barrier(i64)"]
     declarations += [gemm_declaration(dtype) for dtype in gemm_dtypes(program)]
-    return "\n\n".join(["\n".join(declarations), *functions]) + "\n\n!0 = !{i32 1}\n"
+    return "\n\n".join(["\n".join(declarations), *texts]) + "\n\n!0 = !{i32 1}\n"
 
 
 def gemm_dtypes(program: KernelProgram) -> list[str]:
@@ -123,104 +92,33 @@ def gemm_dtypes(program: KernelProgram) -> list[str]:
     return sorted({gemm_dtype(k.output.type.dtype) for k in products})
 
 
-# ---------------------------------------------------------------- kernels
-
-
-def _kernel(program: KernelProgram, layout: Layout, number: int, kernel: Kernel, machine: Machine) -> Iterator[str]:
-    """The functions of a kernel: one, or one for each stage and one that runs them."""
-    name = f"kernel{number}"
-    if not isinstance(kernel, BandKernel):
-        yield _function(program, layout, name, kernel, machine)
-        return
-    for stage, part in (("first", kernel.first), ("middle", kernel.middle), ("last", kernel.last)):
-        yield _function(program, layout, f"{name}.{stage}", part, machine, band=True)
-    code = Code(_sizes(layout))
-    emit_bands(code, kernel, name, layout.words, layout.temporaries)
-    signature = f"internal void @{name}(ptr %args, i64 %begin, i64 %end, i64 %tid, ptr %own)"
-    yield code.function(signature, _load_sizes(program, layout))
-
-
-def _function(
-    program: KernelProgram,
-    layout: Layout,
-    name: str,
-    kernel: LoopKernel | GemmKernel,
-    machine: Machine,
-    *,
-    band: bool = False,
-) -> str:
-    """A kernel as a function of tasks or threads; with `band`, of some rows of a batch."""
-    fused = machine.vector_bytes >= 32 or machine.architecture in ("aarch64", "arm64")
-    code = Code(_sizes(layout), fused=fused, avx512=machine.vector_bytes == 64)
-    prologue = _load_sizes(program, layout)
-    buffers = {v: _buffer(code, layout, v) for v in {*kernel.inputs, kernel.output}}
-    if isinstance(kernel, GemmKernel):
-        scratch = _word(code, layout.scratch, "ptr", "scratch")
-        emitter = ContractionEmitter(code, kernel, machine, buffers, scratch)
-        if band:
-            emitter.emit_band()
-            rows = "i64 %batch, i64 %first, i64 %rows, i64 %tid"
-            return code.function(f"internal void @{name}(ptr %args, {rows})", prologue)
-        emitter.emit()
-        return code.function(f"internal void @{name}(ptr %args, i64 %tid, i64 %n)", prologue)
-    LoopEmitter(code, kernel, machine, buffers, in_cache=band).emit("%begin", "%end")
-    return code.function(f"internal void @{name}(ptr %args, i64 %begin, i64 %end)", prologue)
-
-
-def _sizes(layout: Layout) -> dict[str, str]:
-    return {name: f"%size.{number}" for name, number in layout.sizes.items()}
-
-
-def _load_sizes(program: KernelProgram, layout: Layout) -> list[str]:
-    lines = []
-    for number in layout.sizes.values():
-        lines.append(f"  %at.{number} = getelementptr inbounds i64, ptr %args, i64 {number}")
-        lines.append(f"  %size.{number} = load i64, ptr %at.{number}")
-    return lines
-
-
-def _buffer(code: Code, layout: Layout, value: Value) -> Buffer:
-    """A tensor's address and strides, read in the entry block. What we allocate is row-major."""
-    if value in layout.inputs:
-        at = layout.inputs[value]
-        strides = tuple(_word(code, at + 1 + axis, "i64", "stride") for axis in range(value.type.rank))
-        return Buffer(_word(code, at, "ptr", "data"), value.type.dtype, strides)
-    at = layout.outputs[value] if value in layout.outputs else layout.temporaries[value]
-    shape = value.type.shape
-    strides = tuple(code.dim(product(list(shape[axis + 1 :]))) for axis in range(len(shape)))
-    return Buffer(_word(code, at, "ptr", "data"), value.type.dtype, strides)
-
-
-def _word(code: Code, number: int, type_: str, stem: str) -> str:
-    place = code.at_entry(f"getelementptr inbounds i64, ptr %args, i64 {number}", "at")
-    return code.at_entry(f"load {type_}, ptr {place}", stem)
-
-
 # ---------------------------------------------------------------- the body and the entry
 
 
-def _body(program: KernelProgram, layout: Layout, plan: MemoryPlan, scratch: int) -> str:
+def _body(program: KernelProgram, layout: Layout, plan: MemoryPlan, functions: Functions, scratch: int) -> str:
     """All kernels, one after the other, each thread with its part of the tasks."""
-    code = Code(_sizes(layout))
+    code = Code(sizes_of(layout))
     for number, kernel in enumerate(program.kernels):
         if number in plan.waits:
             code.do("call void @kina_barrier(i64 %n)")
         if isinstance(kernel, GemmKernel):
-            code.do(f"call void @kernel{number}(ptr %args, i64 %tid, i64 %n)")
+            code.do(functions.call(kernel, "ptr %args, i64 %tid, i64 %n"))
             continue
         tasks = code.dim(band_tasks(kernel) if isinstance(kernel, BandKernel) else tasks_of(kernel))
         begin, end = (_part(code, tasks, which) for which in ("%tid", code.let("add i64 %tid, 1")))
-        own = ""
+        tasks = f"ptr %args, i64 {begin}, i64 {end}"
         if isinstance(kernel, BandKernel):
-            own = f", i64 %tid, ptr {_own_bands(code, layout, scratch, thread_bands(program))}"
-        code.do(f"call void @kernel{number}(ptr %args, i64 {begin}, i64 {end}{own})")
+            own = _own_bands(code, layout, scratch, thread_bands(program))
+            code.do(f"call void @{functions.band_function(kernel)}({tasks}, i64 %tid, ptr {own})")
+        else:
+            code.do(functions.call(kernel, tasks))
     code.do("ret void")
-    return code.function("internal void @body(ptr %args, i64 %tid, i64 %n)", _load_sizes(program, layout))
+    return code.function("internal void @body(ptr %args, i64 %tid, i64 %n)", load_sizes(layout))
 
 
 def _own_bands(code: Code, layout: Layout, scratch: int, bands: Dim) -> str:
     """This thread's memory for bands: after the scratch of all threads."""
-    start = _word(code, layout.scratch, "ptr", "scratch")
+    start = word(code, layout.scratch, "ptr", "scratch")
     after = code.let(f"mul i64 %n, {scratch}")
     own = code.let(f"mul i64 %tid, {code.dim(bands)}")
     return code.let(f"getelementptr i8, ptr {start}, i64 {code.let(f'add i64 {after}, {own}')}")
@@ -262,7 +160,7 @@ def _entry(program: KernelProgram, layout: Layout, plan: MemoryPlan) -> str:
 
     Its block has the sizes, then the addresses of the array objects: inputs, outputs, the arena; then the threads.
     """
-    code = Code(_sizes(layout))
+    code = Code(sizes_of(layout))
     block = code.at_entry(f"alloca [{layout.words} x i64], align {ALIGNMENT}", "args")
     for number in layout.sizes.values():
         code.do(f"store i64 %size.{number}, ptr {_place(code, block, number)}")
@@ -281,7 +179,7 @@ def _entry(program: KernelProgram, layout: Layout, plan: MemoryPlan) -> str:
     threads = code.let(f"load i64, ptr {_place(code, '%args', len(layout.sizes) + len(objects))}")
     code.do(f"call void @kina_run(ptr @body, ptr {block}, i64 {threads})")
     code.do(f"ret i64 {FITS}")
-    return code.function(f"i64 @{ENTRY}(ptr %args)", _load_sizes(program, layout))
+    return code.function(f"i64 @{ENTRY}(ptr %args)", load_sizes(layout))
 
 
 def _read_inputs(code: Code, layout: Layout, objects: list[str], block: str) -> None:

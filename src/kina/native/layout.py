@@ -1,0 +1,60 @@
+"""The argument block of a program: one 64-bit word for each size, address and stride that machine code needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kina.core.ir import Value
+from kina.kernels.ir import KernelProgram
+from kina.native.code import Code
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where each thing stands in the argument block, in words."""
+
+    sizes: Mapping[str, int]
+    inputs: Mapping[Value, int]
+    outputs: Mapping[Value, int]
+    temporaries: Mapping[Value, int]
+    scratch: int
+
+    @property
+    def words(self) -> int:
+        return self.scratch + 1
+
+
+def layout_of(program: KernelProgram) -> Layout:
+    """The argument block of a program: its order is that of the parameters."""
+    sizes = {name: n for n, name in enumerate(program.function.dimensions)}
+    at = len(sizes)
+    inputs = {}
+    for value in program.inputs:
+        inputs[value] = at
+        at += 1 + value.type.rank
+    outputs = {value: at + n for n, value in enumerate(program.outputs)}
+    at += len(outputs)
+    temporaries = {value: at + n for n, value in enumerate((*program.temporaries, *program.between_stages))}
+    at += len(temporaries)
+    return Layout(sizes, inputs, outputs, temporaries, at)
+
+
+def sizes_of(layout: Layout) -> dict[str, str]:
+    """The registers that hold the sizes, once `load_sizes` stands in a function's entry block."""
+    return {name: f"%size.{number}" for name, number in layout.sizes.items()}
+
+
+def load_sizes(layout: Layout) -> list[str]:
+    """Reads the sizes out of `%args`."""
+    lines = []
+    for number in layout.sizes.values():
+        lines.append(f"  %at.{number} = getelementptr inbounds i64, ptr %args, i64 {number}")
+        lines.append(f"  %size.{number} = load i64, ptr %at.{number}")
+    return lines
+
+
+def word(code: Code, number: int | str, type_: str, stem: str) -> str:
+    """A word of the argument block, read in the entry block; `number` may be a register."""
+    place = code.at_entry(f"getelementptr inbounds i64, ptr %args, i64 {number}", "at")
+    return code.at_entry(f"load {type_}, ptr {place}", stem)
