@@ -47,6 +47,7 @@ SAMPLES = [
 ]
 
 JAX: dict[str, Callable[..., Any]] = {
+    "dim_value": lambda dim: jnp.int64(dim), "position": lambda dim, n: jnp.int64(dim),
     "add": jnp.add, "sub": jnp.subtract, "mul": jnp.multiply, "div": jnp.divide, "pow": jnp.power,
     "min": jnp.minimum, "max": jnp.maximum, "eq": jnp.equal, "ne": jnp.not_equal, "lt": jnp.less, "le": jnp.less_equal,
     "gt": jnp.greater, "ge": jnp.greater_equal, "logical_and": jnp.logical_and, "logical_or": jnp.logical_or,

@@ -15,7 +15,7 @@ from kina.host.api import Backend, executable_of
 from kina.host.boundary import head_of
 from kina.host.errors import CallError, Head
 from kina.host.module import Function, make_module
-from kina.types import Tensor, Type
+from kina.types import List, Record, Tensor, Type, in_one, parts
 
 
 @click.command("run")
@@ -91,6 +91,12 @@ def _leaves(head: Head, given: Mapping[str, str], shapes: Mapping[str, str], see
 
 
 def _tree(path: str, type_: Type, leaves: Mapping[str, Any]) -> Any:
-    if isinstance(type_, Tensor):
-        return leaves[path]
-    return tuple(_tree(f"{path}.{k}", item, leaves) for k, item in enumerate(type_.items))
+    match type_:
+        case Tensor():
+            return leaves[path]
+        case Record():
+            return {label: _tree(f"{path}.{label}", item, leaves) for label, item in type_.fields}
+        case List():
+            return _tree(path, in_one(type_), leaves)
+        case _:
+            return tuple(_tree(f"{path}.{label}", item, leaves) for label, item in parts(type_))

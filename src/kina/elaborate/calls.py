@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kina.core.ir import Call, Function, Tree, Value, tree_type
+from kina.core.ir import Call, Function, Tree, tree_type
 from kina.diagnostics import form_errors, shape_errors
 from kina.dims.dim import Dim, Variable, variable
 from kina.dims.proposition import Proposition, variables
@@ -16,6 +16,7 @@ from kina.elaborate.dimensions import read_size
 from kina.elaborate.matching import conform_types
 from kina.elaborate.obligations import oblige
 from kina.elaborate.suggestions import call_advice
+from kina.elaborate.trees import new_tree
 from kina.source import Span
 from kina.syntax import ast
 from kina.types import Tensor, Tuple, Type, substitute, tensors
@@ -77,14 +78,9 @@ def _given(claim: Proposition, dimensions: dict[str, Dim]) -> str:
 def _emit(
     context: Context, span: Span, callee: Function, dimensions: dict[str, Dim], trees: list[Tree], name: str | None
 ) -> Tree:
-    def fresh(type_: Type, wanted: str | None) -> Tree:
-        if isinstance(type_, Tensor):
-            return Value(context.fresh(wanted), type_)
-        return tuple(fresh(item, None) for item in type_.items)
-
-    result = fresh(substitute(callee.result_type, dimensions), name)
+    result = new_tree(context, substitute(callee.result_type, dimensions), name)
     ordered = tuple(dimensions[d] for d in callee.dimensions)
-    context.statements.append(Call(result, callee, ordered, tuple(trees), span))
+    context.statements.append(Call(result, callee, ordered, tuple(trees), (), span))
     return result
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kina.core.ir import Call, Function, Program
+from kina.core.ir import Call, Function, Program, statements_within
 from kina.diagnostics import form_errors
 from kina.elaborate.context import ModuleContext
 from kina.elaborate.functions import elaborate_function
@@ -45,7 +45,7 @@ def _callees_first(functions: dict[str, Function]) -> dict[str, Function]:
     def visit(function: Function) -> None:
         if function.name in ordered:
             return
-        for statement in function.statements:
+        for statement in statements_within(function.statements):
             if isinstance(statement, Call):
                 visit(statement.function)
         ordered[function.name] = function

@@ -123,8 +123,9 @@ def _tuple(context: Context, e: ast.TupleLiteral, expected: Type | None, name: s
 
 def _projection(context: Context, e: ast.Projection, expected: Type | None, name: str | None) -> Tree:
     target = infer(context, e.target)
-    if isinstance(target, Value):
-        raise context.report(form_errors.wrong_tuple(e.span, f"`.{e.index}` takes a tuple apart", target.type))
+    if not isinstance(target, tuple):
+        target_type = tree_type(target)
+        raise context.report(form_errors.wrong_tuple(e.span, f"`.{e.index}` takes a tuple apart", target_type))
     if e.index >= len(target):
         message = f"the tuple has {len(target)} items, numbered from 0"
         raise context.report(form_errors.wrong_tuple(e.span, message, tree_type(target)))
@@ -197,8 +198,8 @@ def _bind_pattern(context: Context, pattern: ast.Pattern, tree: Tree) -> None:
         if pattern.name != "_":
             context.values[pattern.name] = tree
         return
-    if isinstance(tree, Value):
-        raise context.report(form_errors.wrong_tuple(pattern.span, "a tuple is taken apart here", tree.type))
+    if not isinstance(tree, tuple):
+        raise context.report(form_errors.wrong_tuple(pattern.span, "a tuple is taken apart here", tree_type(tree)))
     if len(tree) != len(pattern.items):
         message = f"{len(pattern.items)} names for a tuple of {len(tree)}"
         raise context.report(form_errors.wrong_tuple(pattern.span, message, tree_type(tree)))

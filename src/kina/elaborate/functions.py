@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kina.core.ir import Function, Parameter, Tree, Value, tree_type
+from kina.core.ir import Function, Parameter, tree_type
 from kina.diagnostics import form_errors
 from kina.dims.dim import UnwieldySize, variable
 from kina.dims.proposition import Proposition
@@ -10,10 +10,11 @@ from kina.elaborate.context import POISON, Context, ModuleContext, Reported
 from kina.elaborate.dimensions import read_assumption
 from kina.elaborate.expressions import check, infer
 from kina.elaborate.result import Signature
+from kina.elaborate.trees import new_tree
 from kina.elaborate.type_expressions import read_type
 from kina.source import Span
 from kina.syntax import ast
-from kina.types import Tensor, Type
+from kina.types import Type
 
 
 def function_named(context: Context, name: str, span: Span) -> Function:
@@ -119,16 +120,9 @@ def _parameters(context: Context, declaration: ast.FunctionDeclaration) -> tuple
         try:
             if p.type is None:
                 raise context.report(form_errors.missing_type(p.span, p.name))
-            value = _named(context, p.name, read_type(context, p.type))
+            value = new_tree(context, read_type(context, p.type), p.name, parameter=True)
             found.append(Parameter(p.name, value))
             context.values[p.name] = value
         except Reported:
             context.values[p.name] = POISON
     return tuple(found)
-
-
-def _named(context: Context, name: str, type_: Type) -> Tree:
-    """Values for a parameter: `p`, or `p.0`, `p.1` for the parts of a tuple."""
-    if isinstance(type_, Tensor):
-        return Value(context.fresh(name), type_)
-    return tuple(_named(context, f"{name}.{n}", item) for n, item in enumerate(type_.items))

@@ -11,14 +11,14 @@ from kina.diagnostics.diagnostic import Diagnostic, Edit, Help
 from kina.dims.dim import Dim
 from kina.elaborate.broadcasting import stretch, stretch_batch
 from kina.elaborate.context import Context
-from kina.elaborate.dimensions import read_shape, read_size
+from kina.elaborate.dimensions import read_dim, read_shape, read_size
 from kina.elaborate.literals import adapts
 from kina.elaborate.rule import CallRule
 from kina.elaborate.spellings import spellings, usage
 from kina.elaborate.suggestions import call_advice
 from kina.elaborate.type_expressions import read_dtype
 from kina.ops import Entry, lookup
-from kina.ops.base import Kind, Parameter
+from kina.ops.base import Kind, Parameter, result_type
 from kina.source import Span
 from kina.syntax import ast
 from kina.types import DType, Tensor, Type, shape_text
@@ -62,7 +62,7 @@ def operate(
         operands = stretch_batch(context, operands, spans)
     built = entry.build(**static)
     types = tuple(x.type for x in operands)
-    result = built.type(CallRule(context, entry, shown, span, types, spans), *types)
+    result = result_type(CallRule(context, entry, shown, span, types, spans), built, types)
     return context.apply(built, operands, result, span, name)
 
 
@@ -154,6 +154,8 @@ def _parameter(
             return _axes(context, entry, e, rank, operands)
         case Kind.SIZE:
             return read_size(context, e)
+        case Kind.DIM:
+            return read_dim(context, e)
         case Kind.SHAPE:
             return _shape(context, entry, e)
         case Kind.PERMUTATION:

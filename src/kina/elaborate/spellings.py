@@ -32,7 +32,7 @@ def usage(entry: Entry) -> str:
         for p in entry.parameters
         if p.bracket
     )
-    trailing = {Kind.SHAPE: "[sizes]", Kind.PERMUTATION: "[axes]", Kind.SIZE: "size"}
+    trailing = {Kind.SHAPE: "[sizes]", Kind.PERMUTATION: "[axes]", Kind.SIZE: "size", Kind.DIM: "dimension"}
     after = [trailing.get(p.kind, p.name) for p in entry.parameters if not p.bracket]
     *before, last = entry.operand_names or ("",)
     operands = [*before, f"{last} ..." if entry.variadic else last]

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from kina.core.interpreter import rebuild
 from kina.core.ir import Function, Value, tree_type
 from kina.host import arrays, errors
 from kina.host.arrays import Kind
 from kina.host.errors import Head
 from kina.host.fast_path import Match, compile_match
+from kina.host.records import tensors_of
 from kina.host.sizes import Plan, follow, make_plan
 from kina.ops.base import Array
-from kina.types import Tensor, Type
+from kina.types import Type, parts
 
 Run = Callable[[Mapping[str, int], Sequence[Array]], tuple[Array, ...]]
 """What an executable does: sizes and input arrays to output arrays."""
@@ -59,9 +62,12 @@ class Boundary:
         values, given = self._bind(args, named)
         leaves: list[Any] = []
         for name, type_ in self.head.parameters:
-            leaves += _leaves(self.head, name, type_, values[name])
+            leaves += tensors_of(self.head, name, type_, values[name])
         inputs = [arrays.to_numpy(self.head, k, leaf) for k, leaf in enumerate(leaves)]
         sizes = follow(self.head, self._plan(given), self.function.requires, [x.shape for x in inputs], given)
+        for number, (tensor, x) in enumerate(zip(self.head.inputs, inputs, strict=True)):
+            if tensor.bound is not None:
+                _in_range(self.head, number, tensor.bound.evaluate(sizes), x)
         outputs = run(sizes, inputs)
         self._learn(args, named)
         kind = arrays.result_kind(leaves)
@@ -116,24 +122,16 @@ def head_of(function: Function) -> Head:
 
 
 def _names(path: str, type_: Type) -> list[str]:
-    if isinstance(type_, Tensor):
-        return [path]
-    return [name for k, item in enumerate(type_.items) for name in _names(f"{path}.{k}", item)]
+    inner = parts(type_)
+    return [name for label, item in inner for name in _names(f"{path}.{label}", item)] if inner else [path]
 
 
-def _leaves(head: Head, path: str, type_: Type, value: Any) -> list[Any]:
-    """What stands in the places of a parameter's tensors, left to right."""
-    if isinstance(type_, Tensor):
-        return [value]
-    if not isinstance(value, tuple | list):
-        raise errors.not_a_tuple(head, path, type_, type(value).__name__)
-    if len(value) != len(type_.items):
-        raise errors.not_a_tuple(head, path, type_, f"{len(value)} item{'' if len(value) == 1 else 's'}")
-    return [
-        leaf
-        for k, (item, inner) in enumerate(zip(value, type_.items, strict=True))
-        for leaf in _leaves(head, f"{path}.{k}", inner, item)
-    ]
+def _in_range(head: Head, number: int, bound: int, x: Array) -> None:
+    """Indices are checked once, here: the program reads with them unchecked."""
+    wrong = (x < 0) | (x >= bound)
+    if wrong.any():
+        at = tuple(int(n) for n in np.argwhere(wrong)[0])
+        raise errors.index_out_of_range(head, number, bound, at, int(x[at]))
 
 
 def _size(head: Head, name: str, value: Any) -> int:

@@ -9,7 +9,7 @@ from kina.diagnostics import KinaError
 from kina.diagnostics.form_errors import nearest
 from kina.dims.dim import Dim, UndefinedSize
 from kina.dims.proposition import Proposition, variables
-from kina.types import DType, Tensor, Type, shape_text
+from kina.types import DType, List, Record, Tensor, Type, shape_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,28 @@ def not_a_tuple(head: Head, name: str, wanted: Type, got: str) -> CallError:
     return _error(head, f"argument {name} has to be a tuple", f"expected {wanted}", f"got {got}")
 
 
+def not_a_record(head: Head, name: str, wanted: Record, got: str) -> CallError:
+    fields = ", ".join(field for field, _ in wanted.fields)
+    return _error(head, f"argument {name} has to have the fields of {wanted}", f"expected {fields}", f"got {got}")
+
+
+def wrong_fields(head: Head, name: str, wanted: Record, missing: Sequence[str], unknown: Sequence[str]) -> CallError:
+    lacks = f"it lacks {', '.join(missing)}" if missing else ""
+    has = f"it has {', '.join(unknown)}, which {wanted.name} has not" if unknown else ""
+    fields = ", ".join(field for field, _ in wanted.fields)
+    message = f"argument {name} does not have the fields of {wanted}"
+    return _error(head, message, f"expected {fields}", *filter(None, (lacks, has)))
+
+
+def empty_list(head: Head, name: str, wanted: List) -> CallError:
+    advice = "give its tensors with an axis of size 0 in front, so that their other sizes are known"
+    return _error(head, f"argument {name} is an empty list", f"expected {wanted}", advice)
+
+
+def cannot_stack(head: Head, name: str, reason: str) -> CallError:
+    return _error(head, f"the items of {name} do not stack: {reason}", "every item needs arrays of the same shapes")
+
+
 def wrong_dtype(head: Head, number: int, got: str, advice: str) -> CallError:
     name, tensor = head.input_names[number], head.inputs[number]
     return _error(
@@ -108,6 +130,14 @@ def inexact(head: Head, number: int, value: object) -> CallError:
 def out_of_range(head: Head, number: int, value: object) -> CallError:
     name, dtype = head.input_names[number], head.inputs[number].dtype
     return _error(head, f"argument {name}: {value!r} is outside the range of {dtype}", *_range(dtype))
+
+
+def index_out_of_range(head: Head, number: int, bound: int, at: tuple[int, ...], value: int) -> CallError:
+    """A number that is no index into an axis of `bound`, and where it stands."""
+    name, tensor = head.input_names[number], head.inputs[number]
+    place = f"{name}[{', '.join(map(str, at))}]" if at else name
+    expected = f"expected {tensor}, where {tensor.bound} is {bound}"
+    return _error(head, f"{place} is {value}, and has to lie in [0, {bound})", expected)
 
 
 def wrong_number_kind(head: Head, number: int, value: object) -> CallError:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kina.core.ir import Function, Tree, Value
+from kina.core.ir import Function, Stack, Struct, Tree, Value, parts
 from kina.dims.dim import Atom, CeilDiv, Dim, FloorDiv, Maximum, Minimum, Modulo, Variable
 from kina.dims.proposition import And, Comparison, Or, Proposition
 from kina.host.sizes import Bind, Compare, Plan, Solve, make_plan
@@ -56,6 +56,8 @@ class _Writer:
         for value, local in inputs.items():
             self._accept(value, local)
         self._steps(names)
+        for value, local in inputs.items():
+            self._in_range(value, local, names)
         for claim in self.function.requires:
             self._line(f"if not ({_claim(claim, names)}): return None")
         sizes = ", ".join(f"{d!r}: {local}" for d, local in names.items())
@@ -67,13 +69,22 @@ class _Writer:
 
     def _unpack(self, source: str, tree: Tree, inputs: Mapping[Value, str]) -> None:
         """Takes a parameter's tuples apart, down to its tensors."""
+        while isinstance(tree, Stack):
+            tree = tree.item
         if isinstance(tree, Value):
             self._line(f"{inputs[tree]} = {source}")
             return
-        self._line(f"if type({source}) is not tuple or len({source}) != {len(tree)}: return None")
-        for k, item in enumerate(tree):
-            self._line(f"{source}_{k} = {source}[{k}]")
+        given, keys = _container(tree)
+        self._line(f"if type({source}) is not {given} or len({source}) != {len(keys)}: return None")
+        for k, (key, item) in enumerate(zip(keys, parts(tree), strict=True)):
+            self._line(f"{source}_{k} = {source}[{key!r}]")
             self._unpack(f"{source}_{k}", item, inputs)
+
+    def _in_range(self, value: Value, x: str, names: Mapping[str, str]) -> None:
+        """Indices have to lie in their range: the general way words the error."""
+        if value.type.bound is not None:
+            most = _dim(value.type.bound, names)
+            self._line(f"if {x}.size and not (0 <= {x}.min() and {x}.max() < {most}): return None")
 
     def _accept(self, value: Value, x: str) -> None:
         """Arrays that can go in as they are; for scalar parameters also floats, and NumPy's scalars of their dtype."""
@@ -111,11 +122,20 @@ class _Writer:
 
     def _define(self, head: Sequence[str]) -> Match:
         body = "".join(f"        {line}\n" for line in self.lines)
-        faults = "    except (ValueError, ZeroDivisionError):\n        return None\n"
+        faults = "    except (ValueError, ZeroDivisionError, KeyError):\n        return None\n"
         source = f"def match({', '.join(head)}):\n    try:\n{body}{faults}"
         exec(source, self.scope)
         match: Match = self.scope["match"]
         return match
+
+
+def _container(tree: Tree) -> tuple[str, Sequence[int | str]]:
+    """What the quick way takes for a tuple or a record, and the keys of its parts."""
+    match tree:
+        case Struct(fields=fields):
+            return "dict", [name for name, _ in fields]
+        case _:
+            return "tuple", range(len(parts(tree)))
 
 
 def _largest(dtype: np.dtype[Any]) -> float:

@@ -35,6 +35,7 @@ class Slice(Operation):
     start: Dim = argument(Kind.SIZE)
     stop: Dim = argument(Kind.SIZE)
     linear = True
+    moves = True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         (x,) = operands
@@ -67,6 +68,7 @@ class Flip(Operation):
 
     axis: int = attribute(Kind.AXIS)
     linear = True
+    moves = True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         return operands[0]
@@ -90,6 +92,7 @@ class Repeat(Operation):
     axis: int = attribute(Kind.AXIS)
     n: Dim = argument(Kind.SIZE)
     linear = True
+    moves = True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         (x,) = operands
@@ -153,6 +156,7 @@ class Stack(Operation):
     operand_names = ("first", "rest")
     variadic = True
     linear = True
+    moves = True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         first = operands[0]
@@ -193,6 +197,8 @@ class Unflatten(Operation):
         for size in self.sizes[position + 1 :]:
             total = total * size
         return total
+
+    moves = True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         (x,) = operands

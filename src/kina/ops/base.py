@@ -30,7 +30,8 @@ class Kind(Enum):
     AXIS = "an axis"
     NEW_AXIS = "the place of a new axis"
     AXES = "an axis, or axes in a list"
-    SIZE = "a dimension"
+    SIZE = "a dimension, used as a size"
+    DIM = "a dimension"
     SHAPE = "a shape"
     PERMUTATION = "a permutation of the axes"
     DTYPE = "a dtype"
@@ -129,6 +130,10 @@ class Operation:
     linear: ClassVar[bool] = False
     keeps_dtype: ClassVar[bool] = True
     """Whether the result has the operands' dtype, so that a dtype wanted of it is one wanted of literal operands."""
+    moves: ClassVar[bool] = False
+    """Whether the result's elements are elements of the operands, so that numbers with one bound keep it."""
+    reads_bounds: ClassVar[bool] = False
+    """Whether the type rule asks for the bounds of its operands' numbers (`Idx[V]`), and says what the result's are."""
 
     # What a subclass gives -----------------------------------------------------------------
 
@@ -168,7 +173,7 @@ class Operation:
         changes: dict[str, Any] = {}
         for p in self.parameters():
             value = getattr(self, p.name)
-            if p.kind is Kind.SIZE:
+            if p.kind in (Kind.SIZE, Kind.DIM):
                 changes[p.name] = value.substitute(replacement)
             elif p.kind is Kind.SHAPE:
                 changes[p.name] = tuple(d.substitute(replacement) for d in value)
@@ -176,6 +181,16 @@ class Operation:
 
     def __str__(self) -> str:
         return self.name
+
+
+def result_type(rule: Rule, operation: Operation, operands: tuple[Tensor, ...]) -> Tensor:
+    """The type of an operation's result. Numbers that are indices (`Idx[V]`) are plain I64 to most operations; those
+    that only move them keep their bound."""
+    if operation.reads_bounds:
+        return operation.type(rule, *operands)
+    plain = operation.type(rule, *(x.with_bound(None) for x in operands))
+    bounds = {x.bound for x in operands}
+    return plain.with_bound(bounds.pop()) if operation.moves and len(bounds) == 1 else plain
 
 
 @dataclass(frozen=True, slots=True)

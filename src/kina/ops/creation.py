@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kina.dims.dim import Dim, constant, variable
+from kina.dims.dim import Dim, constant, floor_div, variable
+from kina.dims.proposition import Comparison
 from kina.lazy import np
 from kina.ops.base import Array, DTypeClass, Kind, Operation, Parameter, Rule, Sample, argument, attribute, operation
 from kina.ops.scalar import Call, Cast, Element, Index, Literal, Pieces, Scalar, SizeValue
@@ -124,7 +125,10 @@ class Full(Operation):
 
 @operation("iota", family="creation", torch="torch.arange(n)")
 class Iota(Operation):
-    """`0, 1, ..., n - 1`: `iota[I64] n`. In half precision, numbers beyond its exact range are rounded."""
+    """`0, 1, ..., n - 1`: `iota[I64] n`, whose numbers are indices (`Idx[n]`).
+
+    In half precision, numbers beyond its exact range are rounded.
+    """
 
     dtype: DType = attribute(Kind.DTYPE)
     n: Dim = argument(Kind.SIZE)
@@ -133,7 +137,7 @@ class Iota(Operation):
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         if not DTypeClass.NUM.holds(self.dtype):
             rule.refuse(f"iota counts in numbers, not in {self.dtype}")
-        return Tensor(self.dtype, (self.n,))
+        return Tensor(self.dtype, (self.n,), self.n if self.dtype is DType.I64 else None)
 
     def reference(self, *operands: Array) -> Array:
         return np.arange(int(self.n)).astype(self.dtype.numpy)
@@ -166,3 +170,48 @@ class Eye(Operation):
     @classmethod
     def samples(cls) -> Sequence[Sample]:
         return [Sample(cls(dtype, _A), ()) for dtype in (DType.F32, DType.I64, DType.BOOL)]
+
+
+@operation("dim_value", family="creation", torch="x.shape[axis]")
+class DimValue(Operation):
+    """A dimension as a scalar: `dim_value (N - m)`. It is a number like others, and may be negative."""
+
+    dim: Dim = argument(Kind.DIM)
+    operand_names = ()
+
+    def type(self, rule: Rule, *operands: Tensor) -> Tensor:
+        return Tensor(DType.I64, ())
+
+    def reference(self, *operands: Array) -> Array:
+        return np.asarray(int(self.dim), np.int64)
+
+    def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
+        return SizeValue(self.dim)
+
+    @classmethod
+    def samples(cls) -> Sequence[Sample]:
+        return [Sample(cls(d), ()) for d in (_A, _A - 2 * _B, floor_div(_A * _B, constant(2)))]
+
+
+@operation("position", family="creation", torch="i")
+class Position(Operation):
+    """A dimension as an index into an axis of n: `position i n`, of type `Idx[n]`; `i < n` is an obligation."""
+
+    dim: Dim = argument(Kind.DIM)
+    n: Dim = argument(Kind.SIZE)
+    operand_names = ()
+
+    def type(self, rule: Rule, *operands: Tensor) -> Tensor:
+        rule.require(Comparison(">=", self.dim, constant(0)), "an index is not negative")
+        rule.require(Comparison("<", self.dim, self.n), f"it is an index into an axis of {self.n}")
+        return Tensor(DType.I64, (), self.n)
+
+    def reference(self, *operands: Array) -> Array:
+        return np.asarray(int(self.dim), np.int64)
+
+    def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
+        return SizeValue(self.dim)
+
+    @classmethod
+    def samples(cls) -> Sequence[Sample]:
+        return [Sample(cls(_A, _A + 1), ()), Sample(cls(floor_div(_A + _B, constant(2)), _A + _B + 1), ())]

@@ -57,6 +57,7 @@ class Broadcast(Operation):
 
     shape: Shape = argument(Kind.SHAPE)
     linear = True
+    moves = True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         (x,) = operands
@@ -108,6 +109,7 @@ class Reshape(Operation):
 
     shape: Shape = argument(Kind.SHAPE)
     linear = True
+    moves = True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         rule.regroups(operands[0].shape, self.shape)
@@ -142,6 +144,7 @@ class Reinterpret(Operation):
 
     shape: Shape = argument(Kind.SHAPE)
     linear = True
+    moves = True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         (x,) = operands
@@ -168,6 +171,7 @@ class Transpose(Operation):
 
     order: tuple[int, ...] = argument(Kind.PERMUTATION)
     linear = True
+    moves = True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         (x,) = operands
@@ -194,6 +198,7 @@ class ExpandDims(Operation):
 
     axis: int = attribute(Kind.NEW_AXIS)
     linear = True
+    moves = True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         shape = operands[0].shape
@@ -216,6 +221,7 @@ class Squeeze(Operation):
 
     axis: int = attribute(Kind.AXIS)
     linear = True
+    moves = True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         (x,) = operands
@@ -242,6 +248,8 @@ class FlattenPair(Operation):
 
     def _shape(self, shape: Shape) -> Shape:
         return (*shape[: self.axis], shape[self.axis] * shape[self.axis + 1], *shape[self.axis + 2 :])
+
+    moves = True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         (x,) = operands
@@ -276,6 +284,7 @@ class RepeatInterleave(Operation):
     axis: int = attribute(Kind.AXIS)
     n: Dim = argument(Kind.SIZE)
     linear = True
+    moves = True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         (x,) = operands
@@ -305,6 +314,7 @@ class Concat(Operation):
     operand_names = ("first", "rest")
     variadic = True
     linear = True
+    moves = True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         first = operands[0]

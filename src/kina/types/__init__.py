@@ -1,6 +1,26 @@
-"""What values are: element types, tensors, tuples."""
+"""What values are: element types, tensors, and what is made of them."""
 
 from kina.types.dtype import DType
-from kina.types.types import Shape, Tensor, Tuple, Type, shape_text, substitute, substitute_tensor, tensors
+from kina.types.types import (
+    Argument,
+    Arrow,
+    Exists,
+    List,
+    Record,
+    Shape,
+    Tensor,
+    Tuple,
+    Type,
+    in_one,
+    map_tensors,
+    parts,
+    shape_text,
+    substitute,
+    substitute_tensor,
+    tensors,
+)
 
-__all__ = ["DType", "Shape", "Tensor", "Tuple", "Type", "shape_text", "substitute", "substitute_tensor", "tensors"]
+__all__ = [
+    "Argument", "Arrow", "DType", "Exists", "List", "Record", "Shape", "Tensor", "Tuple", "Type",
+    "in_one", "map_tensors", "parts", "shape_text", "substitute", "substitute_tensor", "tensors",
+]  # fmt: skip
