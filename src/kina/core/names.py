@@ -22,3 +22,9 @@ class Names:
             self._last[stem] = number
         self._taken.add(name)
         return name
+
+    def apart(self, wanted: str) -> str:
+        """The wanted name, with primes where it is taken. It is free afterwards: it means something only in a type."""
+        while wanted in self._taken:
+            wanted += "'"
+        return wanted

@@ -180,9 +180,9 @@ def _statement(statement: Statement, names: Names) -> Iterator[str]:
         case If(results, condition, then, otherwise):
             test = names[condition] if isinstance(condition, Value) else f"({condition})"
             yield f"let {_bound(results, names)} = if {test} then"
-            yield from _block(then, (), names)
-            yield "else"
-            yield from _block(otherwise, (), names)
+            yield from _indented(_block(then, (), names))
+            yield "  else"
+            yield from _indented(_block(otherwise, (), names))
         case For(results, index, bound, states, initial, body):
             head = f"let {_bound(results, names, len(states))} = for {index} < {bound}"
             yield head + (f" with {_states(states, initial, names)} do" if states else " yield")
@@ -205,6 +205,10 @@ def _block(block: Block, states: tuple[Value, ...], names: Names) -> Iterator[st
     yielded = block.results[len(states) :]
     extra = f" yield {_group(yielded, names)}" if yielded else ""
     yield f"  {_group(block.results[: len(states)], names)}{extra}"
+
+
+def _indented(lines: Iterable[str]) -> Iterator[str]:
+    return (f"  {line}" for line in lines)
 
 
 def _bound(results: tuple[Value, ...], names: Names, states: int = 0) -> str:

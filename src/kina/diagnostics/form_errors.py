@@ -65,10 +65,38 @@ def no_such_member(span: Span, name: str, advice: str | None) -> Diagnostic:
     )  # fmt: skip
 
 
+def unknown_segment(span: Span, name: str, known: Sequence[str]) -> Diagnostic:
+    return _error(
+        "K0201", f"`...{name}` is not a shape segment in scope", span,
+        notes=(f"segments in scope: {', '.join(f'...{n}' for n in known)}" if known
+               else f"declare it in the brackets after the function's name: [...{name}]",),
+    )  # fmt: skip
+
+
+def unknown_class(span: Span, name: str, known: Sequence[str]) -> Diagnostic:
+    return _error(
+        "K0201", f"`{name}` is not a class of dtypes", span, notes=(f"the classes are {', '.join(known)}",),
+        help=_did_you_mean(span, name, known) if span.text == name else (),
+    )  # fmt: skip
+
+
+def unknown_field(span: Span, record: str, name: str, known: Sequence[str]) -> Diagnostic:
+    return _error(
+        "K0201", f"{record} has no field `{name}`", span, notes=(f"its fields: {', '.join(known) or 'none'}",),
+        help=_did_you_mean(span, name, known),
+    )  # fmt: skip
+
+
+def no_such_export(span: Span, module: str, name: str, known: Iterable[str]) -> Diagnostic:
+    """`m.f` where the module m has no f."""
+    at = Span(span.source, span.end - len(name), span.end)
+    return _error("K0201", f"the module {module} has no `{name}`", at, help=_did_you_mean(at, name, known))
+
+
 def dimension_where_value(span: Span, name: str) -> Diagnostic:
     return _error(
         "K0201", f"`{name}` is a dimension, not a value", span, "a tensor is wanted here",
-        notes=("`dim_value` will give a size as a value; until it does, a parameter such as (scale : F32) takes it",),
+        help=(Help(f"`dim_value {name}` is it as an I64", (Edit(span, f"(dim_value {name})"),)),),
     )  # fmt: skip
 
 
@@ -105,12 +133,34 @@ def wrong_argument_count(
 def partial_application(
     span: Span, name: str, missing: Sequence[str], help: tuple[Help, ...] = ()
 ) -> Diagnostic:
-    """Too few arguments: a mistake, or a function value, which this version lacks."""
+    """Too few arguments where a value is wanted."""
     return _error(
         "K0203", f"`{name}` also needs {', '.join(missing)}", span,
-        notes=("leaving arguments out makes a function of the rest, and function values are not supported yet",),
+        notes=("with arguments left out this is a function of the rest, and a value is wanted here",),
         help=help,
     )  # fmt: skip
+
+
+def function_as_value(span: Span, what: str) -> Diagnostic:
+    return _error("K0203", "a value is wanted here", span, f"this is {what}")
+
+
+def function_wanted(span: Span, wanted: object, got: object) -> Diagnostic:
+    shown = "" if wanted is None or "?" in str(wanted) else f": {wanted}"
+    return _error("K0203", f"a function is wanted here{shown}", span, f"this is {got}")
+
+
+def too_many_arguments(span: Span, name: str, count: int, result: object) -> Diagnostic:
+    many = "one argument" if count == 1 else f"{count} arguments"
+    return _error("K0203", f"`{name}` is given {many} too many", span, f"without them this is {result}")
+
+
+def message_wanted(span: Span) -> Diagnostic:
+    return _error("K0203", "`check` wants a message in double quotes", span, "a message is wanted here")
+
+
+def nothing_to_run_over(span: Span, what: str, got: str) -> Diagnostic:
+    return _error("K0203", f"`{what}` runs over a list or a leading axis", span, f"this is {got}")
 
 
 def not_a_function(span: Span, type_: object) -> Diagnostic:
@@ -141,6 +191,17 @@ def recursion(span: Span, cycle: Sequence[str]) -> Diagnostic:
     return _error(
         "K0205", f"functions may not recurse: {way}", span,
         notes=("every Kina program other than an unbounded `while` terminates; use `for` to repeat",),
+    )  # fmt: skip
+
+
+def recursive_type(span: Span, name: str) -> Diagnostic:
+    return _error("K0205", f"the type {name} stands inside itself", span, "this would never end")
+
+
+def import_cycle(span: Span, cycle: Sequence[str]) -> Diagnostic:
+    return _error(
+        "K0205", f"modules may not import each other: {' -> '.join(cycle)}", span,
+        notes=("move what both need into a third module",),
     )  # fmt: skip
 
 
@@ -224,6 +285,11 @@ def malformed_type(span: Span, why: str) -> Diagnostic:
     return _error("K0209", "this is not a type", span, why)
 
 
+def wrong_type_arguments(span: Span, name: str, wanted: Sequence[str], got: int) -> Diagnostic:
+    shown = f"{name}[{', '.join(wanted)}]" if wanted else name
+    return _error("K0209", f"{name} is written {shown}", span, f"{got} {'is' if got == 1 else 'are'} given here")
+
+
 def missing_type(span: Span, name: str) -> Diagnostic:
     return _error("K0209", f"the parameter `{name}` needs a type", span, help=(Help(f"write ({name} : F32[...])"),))
 
@@ -254,3 +320,67 @@ def wrong_tuple(span: Span, message: str, type_: object) -> Diagnostic:
 
 def sugar(span: Span, what: str, instead: str) -> Diagnostic:
     return _error("K0212", f"{what} is sugar, which --strict does not allow", span, help=(Help(f"write {instead}"),))
+
+
+def missing_fields(span: Span, record: str, missing: Sequence[str]) -> Diagnostic:
+    return _error("K0211", f"{record} also has {', '.join(f'`{name}`' for name in missing)}", span, "not given here")
+
+
+def unknown_record(span: Span, fields: Sequence[str], fitting: Sequence[str]) -> Diagnostic:
+    listed = ", ".join(fields) or "no fields"
+    if fitting:
+        why = f"{' and '.join(fitting)} have these fields: write which is meant, as in let r : {fitting[0]} = ..."
+    else:
+        why = "no record type in scope has just these fields"
+    return _error("K0211", f"nothing says of which type this record is ({listed})", span, why)
+
+
+# ---------------------------------------------------------------- K0213 existentials
+
+
+def unopened(span: Span, type_: object, names: Sequence[str]) -> Diagnostic:
+    return _error(
+        "K0213", "the size of this is known only when the program runs", span, f"this is {type_}",
+        help=(Help(f"give it a name: let [{', '.join(names)}] y = ... in"),),
+    )  # fmt: skip
+
+
+def nothing_to_open(span: Span, type_: object) -> Diagnostic:
+    return _error("K0213", "there is no size to be named here", span, f"this is {type_}")
+
+
+def wrong_opening(span: Span, given: int, type_: object) -> Diagnostic:
+    return _error("K0213", f"this names {given} size{'' if given == 1 else 's'} of {type_}", span)
+
+
+def no_witness(span: Span, names: Sequence[str], wanted: object, got: object) -> Diagnostic:
+    return _error(
+        "K0213", f"nothing says what {', '.join(names)} of {wanted} is", span, f"this is {got}",
+        notes=("a size that a type hides is found where it stands alone for an axis",),
+    )  # fmt: skip
+
+
+def size_escapes(span: Span, what: str, name: str, type_: object) -> Diagnostic:
+    return _error(
+        "K0213", f"{what} has a size that means nothing outside", span, f"this is {type_}",
+        notes=(f"{name} is made anew inside, each time",),
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- K0214 imports
+
+
+def cannot_import(span: Span, path: str, why: str, known: Sequence[str] = ()) -> Diagnostic:
+    """A module that is not there or cannot be read."""
+    listed = (f"there are {', '.join(known)}",) if known else ()
+    return _error("K0214", f"the module {path} cannot be imported: {why}", span, notes=listed)
+
+
+def nothing_imported(span: Span, name: str, module: str, known: Iterable[str]) -> Diagnostic:
+    return _error(
+        "K0214", f"{module} has no `{name}`", span, help=_did_you_mean(span, name, known) if span.text == name else ()
+    )
+
+
+def import_has_errors(span: Span, module: str) -> Diagnostic:
+    return _error("K0214", f"{module} has errors of its own", span, "they are shown with it")

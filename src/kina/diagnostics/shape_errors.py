@@ -105,6 +105,11 @@ def wrong_dtype(span: Span, shown: str, wanted: str, got: object, help: tuple[He
     )  # fmt: skip
 
 
+def wrong_class(span: Span, name: str, binder: str, wanted: str, got: object) -> Diagnostic:
+    label = f"{binder} would be {got}, and has to be {wanted}"
+    return _error("K0303", f"`{name}` is not defined for {got}", span, label)
+
+
 def rank_too_small(span: Span, shown: str, operand: str, at_least: int, type_: object) -> Diagnostic:
     return _error("K0304", f"`{shown}` needs {operand} to have at least {at_least} axes", span, f"this is {type_}")
 

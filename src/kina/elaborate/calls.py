@@ -1,170 +1,146 @@
-"""Calls of functions: dimensions inferred from the arguments or given, obligations of the callee met."""
+"""Calls of declared functions: core calls with every dimension explicit, or the body inlined."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from kina.core.ir import Call, Function, Tree, tree_type
-from kina.diagnostics import form_errors, shape_errors
-from kina.dims.dim import Dim, Variable, variable
-from kina.dims.proposition import Proposition, variables
-from kina.dims.proposition import substitute as substitute_proposition
-from kina.dims.solve import solve_linear
-from kina.elaborate.context import Context
-from kina.elaborate.dimensions import read_size
-from kina.elaborate.matching import conform_types
-from kina.elaborate.obligations import oblige
+from kina.core.ir import Call, Function, Stack, Struct, Tree, Value, tree_type
+from kina.diagnostics import Diagnostic, form_errors
+from kina.dims.dim import Dim
+from kina.elaborate.arguments import Interface, match_arguments
+from kina.elaborate.choosing import choose
+from kina.elaborate.closures import Scope, partial
+from kina.elaborate.context import Context, Declared, Meaning, Package, Reported
+from kina.elaborate.functions import ensure, function_of, is_inlined, is_readable
+from kina.elaborate.generics import NOT_GENERIC, Choice, is_generic
+from kina.elaborate.inlining import Closure
+from kina.elaborate.packages import opened
+from kina.elaborate.signatures import given_for_binders
 from kina.elaborate.suggestions import call_advice
 from kina.elaborate.trees import new_tree
 from kina.source import Span
 from kina.syntax import ast
-from kina.types import Tensor, Tuple, Type, substitute, tensors
-
-Infer = Callable[..., Tree]
+from kina.types import Argument, DType, Exists, Type, substitute
 
 
-def call_function(
-    context: Context, e: ast.Expr, callee_name: str, brackets: tuple[ast.Expr, ...], arguments: tuple[ast.Expr, ...],
-    infer: Infer, expected: Type | None, name: str | None,
-) -> Tree:  # fmt: skip
-    """`f[dimensions] arguments`: a core call with every dimension explicit."""
-    from kina.elaborate.functions import function_named
+@dataclass(frozen=True, slots=True)
+class NamedFunction:
+    """A declared function as a value."""
 
-    callee = function_named(context, callee_name, e.span)
-    _count(context, e, callee, arguments)
-    given = _given_dimensions(context, e.span, callee, brackets)
-    inference = _Inference(dict(given))
-    trees: list[Tree] = []
-    for parameter, argument in zip(callee.parameters, arguments, strict=True):
-        wanted = tree_type(parameter.value)
-        tree = infer(context, argument, substitute(wanted, inference.known))
-        if not _same_form(wanted, tree_type(tree)):
-            what = f"the argument `{parameter.name}` of {callee_name}"
-            conform_types(context, tree_type(tree), substitute(wanted, inference.known), argument.span, what, None)
-        inference.bind(wanted, tree_type(tree), parameter.name)
-        trees.append(tree)
+    declared: Declared
+
+    def misuse(self, span: Span) -> Diagnostic:
+        names = [p.name for p in self.declared.declaration.parameters]
+        return form_errors.function_where_value(span, self.declared.name, names)
+
+    def describe(self) -> str:
+        return f"the function `{self.declared.name}`"
+
+    def apply(
+        self, context: Context, e: ast.Expr, brackets: tuple[ast.Expr, ...], arguments: tuple[ast.Expr, ...],
+        expected: Type | None, name: str | None,
+    ) -> Meaning:  # fmt: skip
+        return call_declared(context, e, self.declared, brackets, arguments, expected, name)
+
+
+def call_declared(
+    context: Context, e: ast.Expr, declared: Declared, brackets: tuple[ast.Expr, ...], arguments: tuple[ast.Expr, ...],
+    expected: Type | None, name: str | None,
+) -> Meaning:  # fmt: skip
+    """`f[dimensions] arguments`. With too few arguments it is a function of the others."""
+    declaration = declared.declaration
+    count = len(declaration.parameters)
+    if is_inlined(context, declared, e.span):
+        function = Closure(declaration, Scope.top(declared.home))
+        return function.apply(context, e, brackets, arguments, expected, name)
+    if len(arguments) < count:
+        missing = [p.name for p in declaration.parameters[len(arguments) :]]
+        advice = call_advice(e, _name_span(e, declaration), arguments, missing=True)
+        return partial(context, NamedFunction(declared), declared.name, brackets, arguments, missing, advice)
+    if len(arguments) > count:
+        ensure(context, declared, e.span)
+        if not is_readable(declared):
+            context.failed = True
+            raise Reported
+        raise context.report(_wrong_count(e, declaration, arguments))
+    return _call(context, e, declared, brackets, arguments, name)
+
+
+def _call(
+    context: Context, e: ast.Expr, declared: Declared, brackets: tuple[ast.Expr, ...],
+    arguments: tuple[ast.Expr, ...], name: str | None,
+) -> Meaning:  # fmt: skip
+    declaration = declared.declaration
+    given: dict[str, Argument | int] = dict(given_for_binders(context, e.span, declaration, brackets))
+    known: dict[int, Meaning] = {}
+    choice = NOT_GENERIC
+    if is_generic(declaration):
+        types = [p.type for p in declaration.parameters]
+        known = choose(context, e.span, declared.home, declaration, types, arguments, given)
+        choice = _choice(declaration, given)
+    callee = function_of(context, declared, e.span, choice)
+    parameters = tuple((p.name, tree_type(p.value)) for p in callee.parameters)
+    interface = Interface(declared.name, callee.dimensions, callee.requires, parameters)
+    sizes = _sizes(declaration, given, callee)
+    dimensions, found = match_arguments(context, e, interface, sizes, arguments, known)
     if context.module.strict and callee.dimensions and not brackets:
-        instead = f"{callee_name}[{', '.join(callee.dimensions)}] with the sizes meant"
+        instead = f"{declared.name}[{', '.join(callee.dimensions)}] with the sizes meant"
         raise context.report(form_errors.sugar(e.span, "leaving out dimension arguments", instead))
-    dimensions = _solved(context, e.span, callee, inference)
-    for parameter, argument, tree in zip(callee.parameters, arguments, trees, strict=True):
-        wanted = substitute(tree_type(parameter.value), dimensions)
-        what = f"the argument `{parameter.name}` of {callee_name}"
-        origins = inference.origins(callee_name, dimensions, wanted)
-        conform_types(context, tree_type(tree), wanted, argument.span, what, None, origins)
-    for claim in callee.requires:
-        goal = substitute_proposition(claim, dimensions)
-        oblige(context, goal, e.span, f"{callee_name} requires {claim}{_given(claim, dimensions)}")
+    trees = [f for f in found if isinstance(f, Value | tuple | Struct | Stack)]
     return _emit(context, e.span, callee, dimensions, trees, name)
 
 
-def _same_form(wanted: Type, got: Type) -> bool:
-    """Whether two types differ at most in sizes, so that sizes can be inferred from one for the other."""
-    match wanted, got:
-        case Tensor(), Tensor():
-            return wanted.dtype is got.dtype and wanted.rank == got.rank
-        case Tuple(items), Tuple(others):
-            return len(items) == len(others) and all(map(_same_form, items, others))
-    return False
+def _choice(declaration: ast.FunctionDeclaration, given: dict[str, Argument | int]) -> Choice:
+    dtypes = tuple((b.name, d) for b in declaration.binders if isinstance(d := given.get(b.name), DType))
+    ranks = []
+    for b in declaration.binders:
+        axes = given.get(b.name)
+        if b.segment and isinstance(axes, tuple | int):
+            ranks.append((b.name, axes if isinstance(axes, int) else len(axes)))
+    return Choice(dtypes, tuple(ranks))
 
 
-def _given(claim: Proposition, dimensions: dict[str, Dim]) -> str:
-    """`, and N is 2 * M here`: what the dimensions of a callee's claim are in this call."""
-    known = [f"{name} is {dimensions[name]}" for name in sorted(variables(claim)) if str(dimensions[name]) != name]
-    return f", and {', '.join(known)} here" if known else ""
+def _sizes(declaration: ast.FunctionDeclaration, given: dict[str, Argument | int], callee: Function) -> dict[str, Dim]:
+    """The callee's dimensions that the bracket gives: its names stand in the order of the binders."""
+    names = iter(callee.dimensions)
+    sizes: dict[str, Dim] = {}
+    for binder in declaration.binders:
+        argument = given.get(binder.name)
+        if binder.kind is not None:
+            continue
+        if isinstance(argument, int):
+            for _ in range(argument):
+                next(names)
+        elif isinstance(argument, tuple):
+            sizes |= {next(names): d for d in argument}
+        else:
+            name = next(names)
+            if isinstance(argument, Dim):
+                sizes[name] = argument
+    return sizes
 
 
 def _emit(
     context: Context, span: Span, callee: Function, dimensions: dict[str, Dim], trees: list[Tree], name: str | None
-) -> Tree:
-    result = new_tree(context, substitute(callee.result_type, dimensions), name)
+) -> Meaning:
     ordered = tuple(dimensions[d] for d in callee.dimensions)
-    context.statements.append(Call(result, callee, ordered, tuple(trees), (), span))
-    return result
+    result_type = substitute(callee.result_type, dimensions)
+    if not isinstance(result_type, Exists):
+        result = new_tree(context, result_type, name)
+        context.statements.append(Call(result, callee, ordered, tuple(trees), (), span))
+        return result
+    new = opened(context, result_type)
+    result = new_tree(context, substitute(result_type.body, new), name)
+    context.statements.append(Call(result, callee, ordered, tuple(trees), tuple(map(str, new.values())), span))
+    return Package(result_type, tuple(new.values()), result)
 
 
-def _count(context: Context, e: ast.Expr, callee: Function, arguments: tuple[ast.Expr, ...]) -> None:
-    names = [p.name for p in callee.parameters]
-    if len(arguments) == len(names):
-        return
-    name = Span(e.span.source, e.span.start, e.span.start + len(callee.name))
-    help_ = call_advice(e, name, arguments, missing=len(arguments) < len(names))
-    if len(arguments) < len(names) and arguments:
-        raise context.report(form_errors.partial_application(e.span, callee.name, names[len(arguments) :], help_))
-    usage = f"{callee.name} {' '.join(names)}"
-    raise context.report(form_errors.wrong_argument_count(e.span, callee.name, names, len(arguments), usage, help_))
+def _wrong_count(e: ast.Expr, declaration: ast.FunctionDeclaration, arguments: tuple[ast.Expr, ...]) -> Diagnostic:
+    names = [p.name for p in declaration.parameters]
+    help_ = call_advice(e, _name_span(e, declaration), arguments, missing=False)
+    usage = f"{declaration.name} {' '.join(names)}"
+    return form_errors.wrong_argument_count(e.span, declaration.name, names, len(arguments), usage, help_)
 
 
-def _given_dimensions(context: Context, span: Span, callee: Function, brackets: tuple[ast.Expr, ...]) -> dict[str, Dim]:
-    if len(brackets) > len(callee.dimensions):
-        raise context.report(form_errors.too_many_dimensions(span, callee.name, callee.dimensions, len(brackets)))
-    for item in brackets:
-        if isinstance(item, ast.NamedItem):
-            order = f"{callee.name}[{', '.join(callee.dimensions)}]"
-            raise context.report(form_errors.not_a_dimension(item.span, f"dimensions are given in order: {order}"))
-    return {n: read_size(context, item) for n, item in zip(callee.dimensions, brackets, strict=False)}
-
-
-@dataclass(slots=True)
-class _Inference:
-    """What the arguments say of a callee's dimensions: bindings, and equations that wait for them."""
-
-    known: dict[str, Dim]
-    sources: dict[str, str] = field(default_factory=dict)
-    waiting: list[tuple[Dim, Dim]] = field(default_factory=list)
-
-    def bind(self, wanted: Type, got: Type, parameter: str) -> None:
-        """Bare variables bind to the sizes in their places; compound sizes wait. Mismatches are found later."""
-        match wanted, got:
-            case Tensor(shape=shape), Tensor(shape=sizes) if len(shape) == len(sizes):
-                for pattern, size in zip(shape, sizes, strict=True):
-                    self._bind_size(pattern, size, parameter)
-            case Tuple(items), Tuple(others) if len(items) == len(others):
-                for item, other in zip(items, others, strict=True):
-                    self.bind(item, other, parameter)
-
-    def _bind_size(self, pattern: Dim, size: Dim, parameter: str) -> None:
-        match pattern.terms:
-            case (((Variable(name),), 1),):
-                if name not in self.known:
-                    self.known[name] = size
-                    self.sources[name] = parameter
-            case _:
-                self.waiting.append((pattern, size))
-
-    def origins(self, callee: str, dimensions: dict[str, Dim], wanted: Type) -> tuple[str, ...]:
-        """Where the dimensions of a wanted type came from, for the error."""
-        used = {v for t in tensors(wanted) for d in t.shape for v in d.variables}
-        return tuple(
-            f"{name} of {callee} is {dimensions[name]} here, as the argument `{source}` says"
-            for name, source in self.sources.items()
-            if dimensions[name].variables & used
-        )
-
-
-def _solved(context: Context, span: Span, callee: Function, inference: _Inference) -> dict[str, Dim]:
-    """All dimensions of the callee. Waiting equations with one unknown are solved, in any order.
-
-    Unknowns are renamed while they are solved for, as the caller may have dimensions of the same names.
-    """
-    known = inference.known
-    unknowns = {n: variable(f"?{n}") for n in callee.dimensions}
-    progress = True
-    while progress:
-        progress = False
-        for pattern, size in inference.waiting:
-            missing = [n for n in callee.dimensions if n not in known and n in pattern.variables]
-            if len(missing) != 1:
-                continue
-            solved = solve_linear(pattern.substitute({**unknowns, **known}), size, f"?{missing[0]}")
-            if solved is None:
-                continue
-            known[missing[0]], conditions = solved
-            for condition in conditions:
-                oblige(context, condition, span, f"{missing[0]} of {callee.name} is inferred from {pattern} = {size}")
-            progress = True
-    missing = [n for n in callee.dimensions if n not in known]
-    if missing:
-        raise context.report(shape_errors.cannot_infer(span, callee.name, missing, callee.dimensions))
-    return {n: known[n] for n in callee.dimensions}
+def _name_span(e: ast.Expr, declaration: ast.FunctionDeclaration) -> Span:
+    return Span(e.span.source, e.span.start, e.span.start + len(declaration.name))

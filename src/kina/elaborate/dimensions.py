@@ -190,12 +190,20 @@ def read_size(context: Context, e: ast.Expr) -> Dim:
 
 
 def read_shape(context: Context, items: Iterable[ast.Expr]) -> Shape:
-    sizes = []
+    sizes: list[Dim] = []
     for item in items:
         if isinstance(item, ast.Spread):
-            raise context.report(errors.unsupported(item.span, "shape segments (`...S`)"))
-        sizes.append(read_size(context, item))
+            sizes += _segment(context, item)
+        else:
+            sizes.append(read_size(context, item))
     return tuple(sizes)
+
+
+def _segment(context: Context, item: ast.Spread) -> Shape:
+    """The axes that `...S` stands for."""
+    if item.name not in context.segments:
+        raise context.report(errors.unknown_segment(item.span, item.name, list(context.segments)))
+    return context.segments[item.name]
 
 
 def read_assumption(context: Context, e: ast.Expr) -> tuple[Proposition, ...]:

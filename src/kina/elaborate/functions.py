@@ -1,128 +1,193 @@
-"""Declarations of functions: the signature read, the body checked against it."""
+"""Declarations of functions: the head read, the body checked against it, core made of it."""
 
 from __future__ import annotations
 
-from kina.core.ir import Function, Parameter, tree_type
-from kina.diagnostics import form_errors
-from kina.dims.dim import UnwieldySize, variable
-from kina.dims.proposition import Proposition
-from kina.elaborate.context import POISON, Context, ModuleContext, Reported
-from kina.elaborate.dimensions import read_assumption
-from kina.elaborate.expressions import check, infer
+from dataclasses import replace
+
+from kina.core.ir import Function, Parameter, Stack, Struct, Tree, Value, tree_type
+from kina.diagnostics import Diagnostic, form_errors
+from kina.dims.dim import Dim, UnwieldySize
+from kina.elaborate.closures import is_function
+from kina.elaborate.context import Context, Declared, Meaning, ModuleContext, Package, Poison, Reported
+from kina.elaborate.dispatch import check_meaning, infer, meaning_type
+from kina.elaborate.generics import NOT_GENERIC, Choice, is_generic, stand_ins
 from kina.elaborate.result import Signature
-from kina.elaborate.trees import new_tree
+from kina.elaborate.signatures import Head, enter_head, gives_functions
 from kina.elaborate.type_expressions import read_type
 from kina.source import Span
 from kina.syntax import ast
-from kina.types import Type
+from kina.syntax.printer import print_expr
+from kina.types import Arrow, Type
+
+# ---------------------------------------------------------------- for callers
 
 
-def function_named(context: Context, name: str, span: Span) -> Function:
+def function_of(context: Context, declared: Declared, span: Span, choice: Choice = NOT_GENERIC) -> Function:
     """The function, elaborated now if it was not yet. Raises `Reported` if it recurses or has no readable signature.
 
     A function whose body has errors still serves to check its callers, which then count as failed too.
     """
-    module = context.module
-    if name in module.in_progress:
-        cycle = [*module.in_progress[module.in_progress.index(name) :], name]
-        raise context.report(form_errors.recursion(span, cycle))
-    if name not in module.functions and name not in module.failed:
-        elaborate_function(module, module.declarations[name])
-    if name in module.functions:
-        return module.functions[name]
+    home, name = declared.home, declared.name
+    ensure(context, declared, span)
+    if is_generic(declared.declaration):
+        function = instance(home, declared.declaration, choice)
+    else:
+        function = home.functions.get(name)
+    if function is not None:
+        return function
     context.failed = True
-    if name in module.interfaces:
-        return module.interfaces[name]
+    if choice == NOT_GENERIC and name in home.interfaces:
+        return home.interfaces[name]
     raise Reported
 
 
-def elaborate_function(module: ModuleContext, declaration: ast.FunctionDeclaration) -> None:
-    """Checks one declaration. Its errors are recorded; without any, its core joins the module."""
-    context = Context(module, declaration)
+def ensure(context: Context, declared: Declared, span: Span) -> None:
+    """Has the declaration checked, if it was not yet. Raises `Reported` if that is going on: it recurses then."""
+    home, name = declared.home, declared.name
+    if name in home.in_progress:
+        cycle = [*home.in_progress[home.in_progress.index(name) :], name]
+        raise context.report(form_errors.recursion(span, cycle))
+    if name not in home.checked:
+        elaborate_declaration(home, declared.declaration)
+
+
+def is_readable(declared: Declared) -> bool:
+    """Whether a checked declaration has a head without errors."""
+    home, name = declared.home, declared.name
+    return name not in home.failed or name in home.interfaces
+
+
+def is_inlined(context: Context, declared: Declared, span: Span) -> bool:
+    """Whether a function has no core of its own, as it takes or gives functions."""
+    if gives_functions(declared.home, declared.declaration):
+        return True
+    if declared.declaration.result is not None:
+        return False
+    ensure(context, declared, span)
+    return declared.name in declared.home.inlined
+
+
+# ---------------------------------------------------------------- declarations
+
+
+def elaborate_declaration(module: ModuleContext, declaration: ast.FunctionDeclaration) -> None:
+    """Checks one declaration. Its errors are recorded; without any, its core joins the module.
+
+    A generic one is checked case by case, up to the first that has errors.
+    """
+    module.checked.add(declaration.name)
+    if not is_generic(declaration):
+        function = _case(module, declaration, NOT_GENERIC)
+        if function is not None:
+            module.functions[declaration.name] = function
+        elif declaration.name not in module.inlined:
+            module.failed.add(declaration.name)
+        return
+    _sign_generic(module, declaration)
+    for number, choice in enumerate(stand_ins(declaration)):
+        mark = len(module.diagnostics)
+        _case(module, declaration, choice)
+        if declaration.name in module.failed:
+            if number > 0:
+                note = f"this is so for {choice.text}; the function has to be right for all that its binders admit"
+                module.diagnostics[mark:] = [_noted(d, note) for d in module.diagnostics[mark:]]
+            return
+    if not gives_functions(module, declaration):
+        module.generic[declaration.name] = declaration
+
+
+def instance(module: ModuleContext, declaration: ast.FunctionDeclaration, choice: Choice) -> Function | None:
+    """A generic function for one choice of its binders, or None if that has errors, which are recorded."""
+    key = declaration.name, choice
+    if key not in module.instances:
+        mark = len(module.diagnostics)
+        module.instances[key] = _case(module, declaration, choice)
+        note = f"this is so for {choice.text}, as a call needs it"
+        module.diagnostics[mark:] = [_noted(d, note) for d in module.diagnostics[mark:]]
+    return module.instances[key]
+
+
+def _noted(d: Diagnostic, note: str) -> Diagnostic:
+    return replace(d, notes=(*d.notes, note))
+
+
+def _case(module: ModuleContext, declaration: ast.FunctionDeclaration, choice: Choice) -> Function | None:
+    """A declaration checked for one choice: its core, or None where it has errors or is one to be inlined."""
+    context = Context(module, module, declaration)
     module.in_progress.append(declaration.name)
     try:
-        function = _function(context, declaration)
+        function = _function(context, declaration, choice)
         if not context.failed:
-            module.functions[declaration.name] = function
+            return function
     except Reported:
         pass
     except UnwieldySize:
         context.report(form_errors.unwieldy_size(declaration.name_span))
     finally:
         module.in_progress.pop()
-    if declaration.name not in module.functions:
-        module.failed.add(declaration.name)
+    module.failed.add(declaration.name)
+    return None
 
 
-def _function(context: Context, declaration: ast.FunctionDeclaration) -> Function:
-    dimensions = _binders(context, declaration)
+def _function(context: Context, declaration: ast.FunctionDeclaration, choice: Choice) -> Function | None:
     if declaration.effects:
         context.report(form_errors.unsupported(declaration.name_span, "effects"))
-    requires = _requires(context, declaration)
-    parameters = _parameters(context, declaration)
+    head = enter_head(context, declaration, choice)
     wanted = read_type(context, declaration.result) if declaration.result is not None else None
-    if wanted is not None and not context.failed:
-        _sign(context, dimensions, requires, parameters, wanted)
-        interface = Function(declaration.name, dimensions, requires, parameters, wanted, (), ())
+    inlined = any(is_function(found) for _, found in head.parameters) or isinstance(wanted, Arrow)
+    if wanted is not None and not inlined and not context.failed and not choice.dtypes and not choice.ranks:
+        _sign(context, head, wanted)
+        parameters, dimensions = _core_parameters(head), head.dimensions
+        interface = Function(declaration.name, dimensions, head.requires, parameters, wanted, (), ())
         context.module.interfaces[declaration.name] = interface
-    if wanted is not None and declaration.result is not None:
-        what = f"the result of {declaration.name}"
-        result = check(context, declaration.body, wanted, what, declaration.result.span)
-    else:
-        result = infer(context, declaration.body)
-        _sign(context, dimensions, requires, parameters, tree_type(result))
+    found = _body(context, declaration, wanted)
+    if inlined or is_function(found):
+        context.module.inlined.add(declaration.name)
+        return None
+    result, type_, witnesses = _result(found)
+    if wanted is None and not choice.dtypes and not choice.ranks:
+        _sign(context, head, type_)
     return Function(
-        declaration.name, dimensions, requires, parameters, wanted or tree_type(result), tuple(context.statements),
-        result, declaration.documentation,
+        declaration.name + choice.suffix, head.dimensions, head.requires, _core_parameters(head), wanted or type_,
+        tuple(context.statements), result, declaration.documentation, witnesses,
     )  # fmt: skip
 
 
-def _sign(
-    context: Context, dimensions: tuple[str, ...], requires: tuple[Proposition, ...],
-    parameters: tuple[Parameter, ...], result: Type,
-) -> None:  # fmt: skip
-    listed = tuple((p.name, tree_type(p.value)) for p in parameters)
+def _body(context: Context, declaration: ast.FunctionDeclaration, wanted: Type | None) -> Meaning:
+    if wanted is None or declaration.result is None or isinstance(wanted, Arrow):
+        return infer(context, declaration.body, wanted)
+    what = f"the result of {declaration.name}"
+    return check_meaning(context, declaration.body, wanted, what, declaration.result.span)
+
+
+def _result(found: Meaning) -> tuple[Tree, Type, tuple[Dim, ...]]:
+    if isinstance(found, Package):
+        return found.tree, found.type, found.witnesses
+    assert isinstance(found, Value | tuple | Struct | Stack), meaning_type(found)
+    return found, tree_type(found), ()
+
+
+def _core_parameters(head: Head) -> tuple[Parameter, ...]:
+    return tuple(
+        Parameter(name, found)
+        for name, found in head.parameters
+        if isinstance(found, Value | tuple | Struct | Stack) and not isinstance(found, Poison)
+    )
+
+
+# ---------------------------------------------------------------- signatures
+
+
+def _sign(context: Context, head: Head, result: Type) -> None:
+    listed = tuple((p.name, tree_type(p.value)) for p in _core_parameters(head))
     name = context.declaration.name
-    context.module.signatures[name] = Signature(name, dimensions, requires, listed, result)
+    context.module.signatures[name] = Signature(name, head.dimensions, head.requires, listed, result)
 
 
-def _binders(context: Context, declaration: ast.FunctionDeclaration) -> tuple[str, ...]:
-    first: dict[str, Span] = {}
-    for binder in declaration.binders:
-        if binder.segment:
-            raise context.report(form_errors.unsupported(binder.span, "shape segments (`...S`)"))
-        if binder.kind is not None:
-            raise context.report(form_errors.unsupported(binder.span, "dtype variables"))
-        if binder.name in first:
-            raise context.report(form_errors.defined_twice(binder.span, binder.name, first[binder.name]))
-        first[binder.name] = binder.span
-        context.dims[binder.name] = variable(binder.name)
-    return tuple(first)
-
-
-def _requires(context: Context, declaration: ast.FunctionDeclaration) -> tuple[Proposition, ...]:
-    found: list[Proposition] = []
-    for e in declaration.requires:
-        facts = read_assumption(context, e)
-        found.extend(facts)
-        context.assume(*facts)
-    return tuple(dict.fromkeys(found))
-
-
-def _parameters(context: Context, declaration: ast.FunctionDeclaration) -> tuple[Parameter, ...]:
-    """The parameters' values. A bad type poisons its parameter, so that the others are still read."""
-    found: list[Parameter] = []
-    first: dict[str, Span] = {}
-    for p in declaration.parameters:
-        if p.name in first:
-            raise context.report(form_errors.defined_twice(p.span, p.name, first[p.name]))
-        first[p.name] = p.span
-        try:
-            if p.type is None:
-                raise context.report(form_errors.missing_type(p.span, p.name))
-            value = new_tree(context, read_type(context, p.type), p.name, parameter=True)
-            found.append(Parameter(p.name, value))
-            context.values[p.name] = value
-        except Reported:
-            context.values[p.name] = POISON
-    return tuple(found)
+def _sign_generic(module: ModuleContext, declaration: ast.FunctionDeclaration) -> None:
+    """A generic function's signature, as it is written."""
+    binders = tuple(binder.span.text for binder in declaration.binders)
+    requires = tuple(print_expr(claim) for claim in declaration.requires)
+    parameters = tuple((p.name, print_expr(p.type)) for p in declaration.parameters if p.type is not None)
+    result = print_expr(declaration.result) if declaration.result is not None else "..."
+    module.signatures[declaration.name] = Signature(declaration.name, binders, requires, parameters, result)

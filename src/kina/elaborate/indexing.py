@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kina.core.ir import Tree, Value
+from kina.core.ir import Stack, Tree, Value, rename_tree, tree_type
 from kina.diagnostics import form_errors
 from kina.dims.dim import Dim, constant
 from kina.elaborate.context import Context
@@ -12,8 +12,17 @@ from kina.source import Span
 from kina.syntax import ast
 
 
-def index(context: Context, e: ast.Bracket, x: Value, name: str | None) -> Tree:
-    """The part of `x` that an index picks: a number drops its axis, a slice keeps it, `...` stands for all others."""
+def index(context: Context, e: ast.Bracket, x: Tree, name: str | None) -> Tree:
+    """The part of `x` that an index picks: a number drops its axis, a slice keeps it, `...` stands for all others.
+
+    Of a list, the first item of the index picks an item.
+    """
+    if isinstance(x, Stack):
+        return _item(context, e, x)
+    if not isinstance(x, Value):
+        raise context.report(
+            form_errors.wrong_tuple(e.target.span, "only a tensor or a list has an index", tree_type(x))
+        )
     if context.module.strict:
         raise context.report(form_errors.sugar(e.span, "indexing", "slice[axis=...] x start stop, then squeeze"))
     items = _one_for_each_axis(context, e, x.type.rank)
@@ -26,6 +35,14 @@ def index(context: Context, e: ast.Bracket, x: Value, name: str | None) -> Tree:
         else:
             x = _picked(context, e, x, axis, item)
     return x
+
+
+def _item(context: Context, e: ast.Bracket, x: Stack) -> Tree:
+    """`layers[i]`: of each tensor in the list, what stands at i along the list's axis."""
+    if len(e.items) != 1 or isinstance(e.items[0], ast.Slice | ast.Hole):
+        raise context.report(form_errors.bad_index(e.span, "a list is indexed by one number"))
+    (item,) = e.items
+    return rename_tree(x.item, lambda v: _picked(context, e, v, 0, item))
 
 
 def _one_for_each_axis(context: Context, e: ast.Bracket, rank: int) -> list[ast.Expr]:

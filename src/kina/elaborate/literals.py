@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from kina.core.ir import Value
 from kina.diagnostics import form_errors
-from kina.dims.dim import constant
+from kina.dims.dim import Dim, constant
+from kina.dims.proposition import Comparison
 from kina.elaborate.context import Context
-from kina.ops.creation import Constant
+from kina.elaborate.obligations import oblige
+from kina.ops.creation import Constant, Position
 from kina.syntax import ast
 from kina.types import DType, Tensor
 
@@ -41,14 +43,23 @@ def adapts(e: ast.Expr) -> bool:
     return False
 
 
-def literal(context: Context, e: ast.Expr, dtype: DType | None, name: str | None) -> Value:
-    """The constant that a literal is, of `dtype` where its use says so."""
+def literal(context: Context, e: ast.Expr, wanted: Tensor | None, name: str | None) -> Value:
+    """The constant that a literal is, of the dtype of `wanted` where its use says so."""
+    if wanted is not None and wanted.bound is not None and isinstance(e, ast.Number) and isinstance(e.value, int):
+        return _index(context, e, constant(e.value), wanted.bound, name)
+    dtype = wanted.dtype if wanted is not None else None
     sizes = _sizes(context, e)
     items = list(_scalars(e))
     chosen = dtype or _default(items)
     values = tuple(_number(context, item, chosen) for item in items)
     operation = Constant(chosen, sizes, values)
     return context.apply(operation, (), Tensor(chosen, tuple(map(constant, sizes))), e.span, name)
+
+
+def _index(context: Context, e: ast.Expr, number: Dim, bound: Dim, name: str | None) -> Value:
+    """A number where an index is wanted: it has to lie below the bound for all sizes."""
+    oblige(context, Comparison("<", number, bound), e.span, f"it is an index into an axis of {bound}")
+    return context.apply(Position(number, bound), (), Tensor(DType.I64, (), bound), e.span, name)
 
 
 def _sizes(context: Context, e: ast.Expr) -> tuple[int, ...]:

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from kina.core.ir import Tree, tree_type
 from kina.diagnostics import shape_errors
+from kina.diagnostics.diagnostic import Help
 from kina.diagnostics.shapes import Row
-from kina.dims.proposition import equal
+from kina.dims.dim import Dim
+from kina.dims.proposition import at_most, equal
 from kina.elaborate.context import Context
 from kina.elaborate.obligations import propose_requires, sizes_that_differ, worth_requiring
 from kina.source import Span
-from kina.types import Tensor, Tuple, Type
+from kina.types import List, Record, Tensor, Tuple, Type
 
 
 def conform(
@@ -30,10 +32,84 @@ def conform_types(
         case Tuple(items), Tuple(others) if len(items) == len(others):
             for number, (item, other) in enumerate(zip(items, others, strict=True)):
                 conform_types(context, item, other, span, f"item {number} of {what}", declared, origin)
+        case Record(name, _, fields), Record(other, _, other_fields) if name == other and len(fields) == len(
+            other_fields
+        ):
+            for (label, item), (_, wanted_item) in zip(fields, other_fields, strict=True):
+                conform_types(context, item, wanted_item, span, f"the field `{label}` of {what}", declared, origin)
+        case List(size, item), List(wanted_size, other_item):
+            _sizes(context, got, wanted, (wanted_size, size), span, what, declared, origin)
+            conform_types(context, item, other_item, span, f"each item of {what}", declared, origin)
         case _:
             raise context.report(
                 shape_errors.type_mismatch(span, what=what, wanted=wanted, got=got, declared=declared, origin=origin)
             )
+
+
+def _sizes(
+    context: Context, got: Type, wanted: Type, sizes: tuple[Dim, Dim], span: Span, what: str, declared: Span | None,
+    origin: Sequence[str],
+) -> None:  # fmt: skip
+    """Two lists have one length."""
+    left, right = sizes
+    goal = equal(right, left)
+    verdict = context.settle(goal, span, f"the length of {what}")
+    if verdict.status.proved:
+        return
+    raise context.report(
+        shape_errors.type_mismatch(
+            span,
+            what=what,
+            wanted=wanted,
+            got=got,
+            declared=declared,
+            clash=(left, right),
+            counterexample=sizes_that_differ(verdict, left, right),
+            origin=origin,
+            facts=context.facts.hypotheses,
+        )
+    )
+
+
+def _bounds(
+    context: Context, got: Tensor, wanted: Tensor, span: Span, what: str, declared: Span | None, origin: Sequence[str]
+) -> None:
+    """`Idx[V]` may stand where `I64`, or `Idx[W]` with V <= W, is wanted."""
+    if wanted.bound is None or got.bound is wanted.bound:
+        return
+    if got.bound is None:
+        raise context.report(
+            shape_errors.type_mismatch(
+                span,
+                what=what,
+                wanted=wanted,
+                got=got,
+                declared=declared,
+                origin=origin,
+                help=(_checked_conversion(wanted.bound),),
+            )
+        )
+    goal = at_most(got.bound, wanted.bound)
+    verdict = context.settle(goal, span, f"the indices of {what} lie in range")
+    if not verdict.status.proved:
+        raise context.report(
+            shape_errors.type_mismatch(
+                span,
+                what=what,
+                wanted=wanted,
+                got=got,
+                declared=declared,
+                clash=(wanted.bound, got.bound),
+                counterexample=verdict.counterexample,
+                origin=origin,
+                facts=context.facts.hypotheses,
+                help=propose_requires(context, goal),
+            )
+        )
+
+
+def _checked_conversion(bound: Dim) -> Help:
+    return Help(f"`to_idx x {bound.factor_text()}` checks when the program runs that all lie in [0, {bound})")
 
 
 def _tensors(
@@ -65,6 +141,7 @@ def _tensors(
                     help=propose_requires(context, goal) if worth_requiring(goal) else (),
                 )
             )
+    _bounds(context, got, wanted, span, what, declared, origin)
 
 
 def _rows(got: Tensor, wanted: Tensor, axis: int | None) -> tuple[Row, ...]:

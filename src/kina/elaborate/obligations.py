@@ -74,12 +74,13 @@ def _simpler(context: Context, goal: Proposition) -> Proposition:
 def assert_(context: Context, goal: Proposition, span: Span) -> None:
     """`let assert`: proved (then redundant), refuted (an error), or checked when the program runs."""
     verdict = context.settle(goal, span, "asserted")
+    measured = not context.measured.isdisjoint(variables(goal))
     if verdict.status.proved:
         context.module.report(errors.assertion_redundant(span, goal, verdict.status.value))
-    elif verdict.status is Status.REFUTED:
+    elif verdict.status is Status.REFUTED and (not measured or settle(negate(goal), context.facts).status.proved):
         raise context.report(errors.assertion_false(span, goal, verdict.counterexample or {}, context.facts.hypotheses))
     else:
-        context.record(goal, span, "asserted", verdict)
+        context.record(goal, span, "asserted", Verdict(Status.UNDECIDED))
         context.module.report(errors.assertion_at_run_time(span, goal))
         context.check_at_run_time(goal, span)
     context.assume(goal)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kina.core.ir import Tree, Value
+from kina.core.ir import Value
 from kina.diagnostics import form_errors
 from kina.diagnostics.diagnostic import Diagnostic, Edit, Help
 from kina.dims.dim import Dim
 from kina.elaborate.broadcasting import stretch, stretch_batch
-from kina.elaborate.context import Context
+from kina.elaborate.context import Context, Meaning
 from kina.elaborate.dimensions import read_dim, read_shape, read_size
+from kina.elaborate.dispatch import as_value, kind_of
 from kina.elaborate.literals import adapts
 from kina.elaborate.rule import CallRule
 from kina.elaborate.spellings import spellings, usage
@@ -23,7 +24,7 @@ from kina.source import Span
 from kina.syntax import ast
 from kina.types import DType, Tensor, Type, shape_text
 
-Infer = Callable[..., Tree]
+Infer = Callable[..., Meaning]
 _BOOL = Tensor(DType.BOOL, ())
 
 
@@ -66,6 +67,18 @@ def operate(
     return context.apply(built, operands, result, span, name)
 
 
+def takes_fewer(entry: Entry, count: int) -> bool:
+    """Whether so many arguments are too few for the operation."""
+    trailing = sum(not p.bracket for p in entry.parameters)
+    return count < trailing + len(entry.operand_names) - entry.variadic
+
+
+def _no_tensor(context: Context, found: Meaning, span: Span) -> Diagnostic:
+    """The error for an operand that is none."""
+    tree = as_value(context, found, span)
+    return form_errors.not_a_value(span, kind_of(tree))
+
+
 def _operands(
     context: Context, entry: Entry, arguments: tuple[ast.Expr, ...], infer: Infer, hint: Type | None
 ) -> tuple[Value, ...]:
@@ -76,10 +89,10 @@ def _operands(
         condition = entry.condition and n == 0
         found = infer(context, arguments[n], _BOOL if condition else known or hint)
         if not isinstance(found, Value):
-            raise context.report(form_errors.not_a_value(arguments[n].span, "a tuple"))
+            raise context.report(_no_tensor(context, found, arguments[n].span))
         values[n] = found
         if known is None and not condition:
-            known = found.type
+            known = found.type.with_bound(None)
     return tuple(values[n] for n in range(len(arguments)))
 
 

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from kina.core.ir import Program
+from kina.core.ir import Function, Program
 from kina.diagnostics import Diagnostic, Severity
 from kina.dims.proposition import Proposition
 from kina.dims.prover import Status
 from kina.source import Span
+from kina.syntax import ast
 from kina.types import Type
+
+if TYPE_CHECKING:
+    from kina.elaborate.context import ModuleContext
+    from kina.elaborate.generics import Choice, Matching
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +41,16 @@ class Obligation:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A function's type as its author wrote it; printed, it is the head of a Kina declaration."""
+    """A function's type as its author wrote it; printed, it is the head of a Kina declaration.
+
+    Of a generic function, types and requirements are text: they have no form before its binders are chosen.
+    """
 
     name: str
     dimensions: tuple[str, ...]
-    requires: tuple[Proposition, ...]
-    parameters: tuple[tuple[str, Type], ...]
-    result: Type
+    requires: tuple[Proposition | str, ...]
+    parameters: tuple[tuple[str, Type | str], ...]
+    result: Type | str
 
     def __str__(self) -> str:
         head = self.name + (f"[{', '.join(self.dimensions)}]" if self.dimensions else "")
@@ -51,12 +60,36 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
+class Generic:
+    """A function with `...S` or `T : Float` among its binders: it has core for each choice of them."""
+
+    declaration: ast.FunctionDeclaration
+    home: ModuleContext
+
+    def matching(self) -> Matching:
+        """To be told the types of arguments; it gives the choice that they make."""
+        from kina.elaborate.generics import Matching
+
+        return Matching(self.home, self.declaration)
+
+    def instance(self, choice: Choice) -> Function | tuple[Diagnostic, ...]:
+        """The function for a choice, or the errors that it has there."""
+        from kina.elaborate.functions import instance
+
+        mark = len(self.home.diagnostics)
+        function = instance(self.home, self.declaration, choice)
+        return function or tuple(self.home.diagnostics[mark:])
+
+
+@dataclass(frozen=True, slots=True)
 class Elaboration:
     """A checked module. `program` holds the functions without errors; `signatures` all that could be read."""
 
     program: Program
     signatures: Mapping[str, Signature]
     diagnostics: tuple[Diagnostic, ...]
+    generic: Mapping[str, Generic]
+    """Generic functions without errors."""
     obligations: tuple[Obligation, ...]
 
     @property

@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from kina.core.ir import Apply, Check, Function, Value
+from kina.core.ir import Apply, Check, For, Function, If, Open, Require, Value, While
+from kina.diagnostics import KinaError
 from kina.dims.atoms import Variable
 from kina.dims.dim import Atom, Dim, constant, of_monomial, product, variable
 from kina.dims.proposition import Comparison
@@ -40,6 +41,11 @@ _MANY = 8
 
 def fuse(function: Function) -> KernelProgram:
     """The kernels of a flat function (after `specialise`)."""
+    for statement in function.statements:
+        if not isinstance(statement, Apply | Check):
+            what = {For: "loops", While: "loops", If: "`if`", Open: "sizes from values", Require: "`check`"}
+            name = what.get(type(statement), "this")
+            raise KinaError(f"{function.name}: {name} cannot be compiled yet; the reference interpreter runs them")
     return _Fusion(function).program()
 
 

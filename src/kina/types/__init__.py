@@ -15,6 +15,7 @@ from kina.types.types import (
     map_tensors,
     parts,
     shape_text,
+    sizes,
     substitute,
     substitute_tensor,
     tensors,
@@ -22,5 +23,5 @@ from kina.types.types import (
 
 __all__ = [
     "Argument", "Arrow", "DType", "Exists", "List", "Record", "Shape", "Tensor", "Tuple", "Type",
-    "in_one", "map_tensors", "parts", "shape_text", "substitute", "substitute_tensor", "tensors",
+    "in_one", "map_tensors", "parts", "shape_text", "sizes", "substitute", "substitute_tensor", "tensors",
 ]  # fmt: skip

@@ -25,9 +25,25 @@ class DType(Enum):
     I8 = "I8"
     U8 = "U8"
     BOOL = "Bool"
+    Q8_0 = "Q8_0"
+    Q4_0 = "Q4_0"
+    Q4_1 = "Q4_1"
+    Q5_0 = "Q5_0"
+    Q5_1 = "Q5_1"
+
+    @property
+    def block(self) -> int | None:
+        """Numbers a block of a quantised type, which are stored together; None for a type that is not quantised."""
+        return 32 if self in _BLOCK_BYTES else None
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes that a block of a quantised type takes (ggml's formats)."""
+        return _BLOCK_BYTES[self]
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
+        """What holds it: for a quantised type, bytes."""
         return _bfloat16() if self is DType.BF16 else _numpy_types()[self]
 
     @property
@@ -40,7 +56,7 @@ class DType(Enum):
 
     @property
     def is_number(self) -> bool:
-        return self is not DType.BOOL
+        return self in _FLOATS or self in _INTEGERS
 
     @property
     def accumulator(self) -> DType:
@@ -49,7 +65,7 @@ class DType(Enum):
 
     @property
     def itemsize(self) -> int:
-        """Bytes an element."""
+        """Bytes an element. A quantised type has none: see `block_bytes`."""
         return _BYTES[self]
 
     @property
@@ -91,6 +107,7 @@ _BYTES = {
     DType.F64: 8, DType.F32: 4, DType.F16: 2, DType.BF16: 2, DType.I64: 8, DType.I32: 4, DType.I16: 2, DType.I8: 1,
     DType.U8: 1, DType.BOOL: 1,
 }  # fmt: skip
+_BLOCK_BYTES = {DType.Q8_0: 34, DType.Q4_0: 18, DType.Q4_1: 20, DType.Q5_0: 22, DType.Q5_1: 24}
 _TOO_LARGE = {
     DType.F64: float("inf"),
     DType.F32: (2 - 2.0**-24) * 2.0**127,
@@ -110,4 +127,4 @@ def _numpy_types() -> dict[DType, np.dtype[np.generic]]:
 
 @cache
 def _kina_types() -> dict[np.dtype[np.generic], DType]:
-    return {numpy: dtype for dtype, numpy in _numpy_types().items()}
+    return {numpy: dtype for dtype, numpy in _numpy_types().items() if dtype.block is None}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kina.dims import proposition
-from kina.dims.dim import Dim
+from kina.dims.dim import Dim, variable
 from kina.dims.proposition import Proposition
 from kina.types.dtype import DType
 
@@ -167,11 +167,24 @@ def substitute(type_: Type, replacement: Mapping[str, Dim]) -> Type:
             return List(size.substitute(replacement), substitute(item, replacement))
         case Arrow(parameter, result, effects):
             return Arrow(substitute(parameter, replacement), substitute(result, replacement), effects)
-        case Exists(names, requires, body):
-            inner = {n: d for n, d in replacement.items() if n not in names}
-            return Exists(
-                names, tuple(proposition.substitute(p, inner) for p in requires), substitute(body, inner)
-            )
+        case Exists():
+            return _substitute_exists(type_, replacement)
+
+
+def _substitute_exists(type_: Exists, replacement: Mapping[str, Dim]) -> Exists:
+    """Under its names; one that what is put in mentions too gets primes."""
+    outer = {n: d for n, d in replacement.items() if n not in type_.names}
+    taken = frozenset[str]().union(*(d.variables for d in outer.values()))
+    renamed = {name: _primed(name, taken) for name in type_.names}
+    inner = {**outer, **{name: variable(new) for name, new in renamed.items() if new != name}}
+    requires = tuple(proposition.substitute(p, inner) for p in type_.requires)
+    return Exists(tuple(renamed.values()), requires, substitute(type_.body, inner))
+
+
+def _primed(name: str, taken: frozenset[str]) -> str:
+    while name in taken:
+        name += "'"
+    return name
 
 
 def _substitute_argument(argument: Argument, replacement: Mapping[str, Dim]) -> Argument:
@@ -224,3 +237,11 @@ def in_one(type_: List) -> Type:
     """A list as one value of its item's form, each tensor with the list's axis in front."""
     item = in_one(type_.item) if isinstance(type_.item, List) else type_.item
     return map_tensors(item, lambda tensor: tensor.with_shape((type_.size, *tensor.shape)))
+
+
+def sizes(type_: Type) -> Iterator[Dim]:
+    """The sizes that a type mentions, bounds of indices included."""
+    for tensor in tensors(type_):
+        yield from tensor.shape
+        if tensor.bound is not None:
+            yield tensor.bound

@@ -1,0 +1,178 @@
+"""Loops whose state's type may mention the step: checked once, by induction.
+
+`init : T(0)`; assuming `i < N` and `s : T(i)`, `body : T(i + 1)`; so the loop has the type `T(N)`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kina.core.ir import Block, For, Tree, While, leaves, tree_type
+from kina.diagnostics import form_errors
+from kina.dims.dim import Dim, constant, variable
+from kina.dims.proposition import Comparison
+from kina.elaborate.context import Context, Meaning, Package
+from kina.elaborate.dimensions import read_size
+from kina.elaborate.dispatch import check, elaborates, tensor, value
+from kina.elaborate.matching import conform
+from kina.elaborate.trees import confine, new_tree, stacked
+from kina.elaborate.type_expressions import read_type
+from kina.syntax import ast
+from kina.types import DType, Exists, Tensor, Tuple, Type, substitute
+
+_BOOL = Tensor(DType.BOOL, ())
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A state by name: its type over the loop's index, where that was declared, what it starts as."""
+
+    name: str
+    type: Type
+    declared: ast.Expr | None
+    initial: Tree
+
+    def at(self, index: str, step: Dim) -> Type:
+        return substitute(self.type, {index: step})
+
+
+@elaborates(ast.For)
+def _for(context: Context, e: ast.For, expected: Type | None, name: str | None) -> Meaning:
+    bound = read_size(context, e.bound)
+    mark = len(context.opened)
+    index = context.fresh_dimension(e.index)
+    states = _states(context, e.states, e.index, index, bound)
+    with context.block() as statements:
+        trees = _enter(context, states, e.index, index, bound)
+        after = [state.at(str(index), index + 1) for state in states]
+        following = [] if e.body is None else _next(context, e.body, states, after, index)
+        yielded = None if e.yielded is None else value(context, e.yielded)
+        results = [*(v for tree in following for v in leaves(tree)), *(leaves(yielded) if yielded is not None else ())]
+        body = Block(tuple(statements), tuple(results))
+    if yielded is not None and e.yielded is not None:
+        confine(context, tree_type(yielded), mark, e.yielded.span, "what each step yields")
+    last = [new_tree(context, state.at(str(index), bound), _result_name(state, states, name)) for state in states]
+    stack = None if yielded is None else stacked(context, yielded, bound, None if states else name)
+    made = [*(v for tree in last for v in leaves(tree)), *(leaves(stack) if stack is not None else ())]
+    inner = tuple(v for tree in trees for v in leaves(tree))
+    first = tuple(v for state in states for v in leaves(state.initial))
+    context.statements.append(For(tuple(made), str(index), bound, inner, first, body, e.span))
+    final = last[0] if len(last) == 1 else tuple(last)
+    if stack is None:
+        return final
+    return (final, stack) if states else stack
+
+
+@elaborates(ast.While)
+def _while(context: Context, e: ast.While, expected: Type | None, name: str | None) -> Meaning:
+    bound = read_size(context, e.bound) if e.bound is not None else None
+    index = context.fresh_dimension(e.index or "n")
+    states = _states(context, e.states, e.index, index, bound)
+    with context.block() as statements:
+        trees = _enter(context, states, e.index, index, bound)
+        going = tensor(context, e.condition, _BOOL)
+        conform(context, going, _BOOL, e.condition.span, "the condition of `while`", None)
+        condition = Block(tuple(statements), (going,))
+    inner = tuple(v for tree in trees for v in leaves(tree))
+    with context.block() as statements:
+        _enter(context, states, e.index, index, bound, trees)
+        after = [state.at(str(index), index + 1) for state in states]
+        following = _next(context, e.body, states, after, index)
+        body = Block(tuple(statements), tuple(v for tree in following for v in leaves(tree)))
+    hidden = e.index or "n"
+    (steps,) = context.measured_dimensions((hidden,))
+    last = [new_tree(context, state.at(str(index), steps), _result_name(state, states, name)) for state in states]
+    made = tuple(v for tree in last for v in leaves(tree))
+    first = tuple(v for state in states for v in leaves(state.initial))
+    context.statements.append(While(made, str(steps), str(index), bound, inner, first, condition, body, e.span))
+    final = last[0] if len(last) == 1 else tuple(last)
+    if bound is None:
+        return final
+    claim = Comparison("<=", steps, bound)
+    context.assume(claim)
+    types = [state.at(str(index), variable(hidden)) for state in states]
+    promised = (Comparison("<=", variable(hidden), bound),)
+    return Package(Exists((hidden,), promised, types[0] if len(types) == 1 else Tuple(tuple(types))), (steps,), final)
+
+
+# ---------------------------------------------------------------- states
+
+
+def _states(
+    context: Context, states: tuple[ast.State, ...], name: str | None, index: Dim, bound: Dim | None
+) -> list[_State]:
+    """The states' types, read where the index may be anything up to the bound, and their first values."""
+    found = []
+    for state in states:
+        type_ = None
+        if state.type is not None:
+            with context.scope():
+                _bind_index(context, name, index)
+                if bound is not None:
+                    context.assume(Comparison("<=", index, bound))
+                type_ = read_type(context, state.type)
+        if type_ is None:
+            initial = value(context, state.initial)
+            found.append(_State(state.name, tree_type(initial), None, initial))
+            continue
+        if isinstance(type_, Exists):
+            raise context.report(form_errors.unsupported(state.span, "a state of an existential type"))
+        start = substitute(type_, {str(index): constant(0)})
+        what = f"the state `{state.name}` at the start"
+        origin = _how(state.name, type_, name, start, "at the start")
+        declared = state.type.span if state.type is not None else None
+        initial = check(context, state.initial, start, what, declared, state.name, origin)
+        found.append(_State(state.name, type_, state.type, initial))
+    return found
+
+
+def _bind_index(context: Context, name: str | None, index: Dim) -> None:
+    if name is not None:
+        context.values.pop(name, None)
+        context.indices.pop(name, None)
+        context.dims[name] = index
+
+
+def _enter(
+    context: Context, states: list[_State], name: str | None, index: Dim, bound: Dim | None,
+    trees: list[Tree] | None = None,
+) -> list[Tree]:  # fmt: skip
+    """Binds index and states for a block, with what is known in each step."""
+    _bind_index(context, name, index)
+    if bound is not None:
+        context.assume(Comparison("<", index, bound))
+        if name is not None:
+            context.indices[name] = bound
+    made = trees or [new_tree(context, state.type, state.name, parameter=False) for state in states]
+    for state, tree in zip(states, made, strict=True):
+        context.values[state.name] = tree
+    return made
+
+
+def _next(context: Context, e: ast.Expr, states: list[_State], after: list[Type], index: Dim) -> list[Tree]:
+    """The next states: each of its type one step on."""
+    single = len(states) == 1
+    wanted = after[0] if single else Tuple(tuple(after))
+    names = ", ".join(f"`{state.name}`" for state in states)
+    what = f"the next state {names}" if single else f"the next states ({names})"
+    origin = tuple(
+        line
+        for state, type_ in zip(states, after, strict=True)
+        for line in _how(state.name, state.type, str(index), type_, "after it")
+    )
+    if single and states[0].declared is None:
+        origin = (f"`{states[0].name}` has no declared type, so it keeps that of its first value",)
+    declared = states[0].declared.span if single and states[0].declared is not None else None
+    found = check(context, e, wanted, what, declared, None, origin)
+    return [found] if single else list(found)  # type: ignore[arg-type]
+
+
+def _how(name: str, type_: Type, index: str | None, there: Type, where: str) -> tuple[str, ...]:
+    """How the type of a state came about, where it changes with the step."""
+    if there == type_ or index is None:
+        return ()
+    return (f"`{name}` is {type_} in step {index}, and so {there} {where}",)
+
+
+def _result_name(state: _State, states: list[_State], name: str | None) -> str | None:
+    return name if len(states) == 1 and name else state.name
