@@ -33,9 +33,9 @@ class Checked:
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """All findings, in order of place."""
+        """All findings, in order of place; those in imported modules come last."""
         found = (*self.syntax_diagnostics, *self.elaboration.diagnostics)
-        return tuple(sorted(found, key=lambda d: (d.span.start, d.span.end)))
+        return tuple(sorted(found, key=lambda d: (d.span.source is not self.source, d.span.start, d.span.end)))
 
     @property
     def ok(self) -> bool:
@@ -52,11 +52,12 @@ class Checked:
 def check(source: Source, *, strict: bool = False) -> Checked:
     """Parses and checks. Never raises for a bad program: what is wrong is in `diagnostics`."""
     from kina.elaborate import elaborate
+    from kina.imports import load
     from kina.syntax.parser import parse
 
     with _room_for_long_chains():
         parsed = parse(source)
-        elaboration = elaborate(parsed.module, strict=strict)
+        elaboration = elaborate(parsed.module, strict=strict, load=load)
     for function in elaboration.program.functions.values():
         _verified(function, "elaboration")
     return Checked(source, elaboration, parsed.diagnostics)

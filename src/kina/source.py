@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A file's text under the name that messages show for it."""
+    """A file's text under the name that messages show for it, and the folder where its imports are looked for."""
 
     name: str
     text: str
+    folder: str | None = None
 
     @cached_property
     def line_starts(self) -> tuple[int, ...]:

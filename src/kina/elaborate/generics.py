@@ -14,7 +14,7 @@ from typing import TypeVar
 from kina.elaborate.context import ModuleContext
 from kina.ops.base import DTypeClass
 from kina.syntax import ast
-from kina.types import DType, List, Record, Tensor, Tuple, Type
+from kina.types import DType, List, Record, Tensor, Tuple, Type, map_tensors
 
 _RANKS = (2, 0, 1, 3)
 """Axes of a segment for which a declaration is checked; the first one is the case that is shown."""
@@ -121,12 +121,22 @@ class Matching:
             case ast.TupleLiteral(items=items), Tuple(types):
                 for item, inner in zip(items, types, strict=False):
                     self.match(item, inner, meant)
-            case ast.Bracket(target=ast.Name(text="List"), items=(_, item)), List(_, inner):
-                self.match(item, inner, meant)
+            case ast.Bracket(target=ast.Name(text="List"), items=(_, item)), _:
+                self._item(item, type_, meant)
             case ast.Bracket(target=ast.Name() | ast.FieldAccess() as target, items=items), _:
                 self._named(target, items, type_, meant)
             case ((ast.Name() | ast.FieldAccess()), _):
                 self._named(e, (), type_, meant)
+
+    def _item(self, item: ast.Expr, type_: Type, meant: Mapping[str, ast.Expr]) -> None:
+        """A list's item beside a list, a row of items (from Python), or what has the list's axis in front."""
+        match type_:
+            case List(_, inner):
+                self.match(item, inner, meant)
+            case Tuple(items) if items:
+                self.match(item, items[0], meant)
+            case _:
+                self.match(item, map_tensors(type_, lambda tensor: tensor.with_shape(tensor.shape[1:])), meant)
 
     def _named(
         self,
@@ -144,12 +154,11 @@ class Matching:
         given = {b.name: _put(item, meant) for b, item in zip(declaration.binders, items, strict=False)}
         if declaration.definition is not None:
             self.match(declaration.definition, type_, given)
-        elif isinstance(type_, Record) and type_.name == declaration.name:
-            for item, argument in zip(given.values(), type_.arguments, strict=False):
-                if isinstance(argument, DType):
-                    self._element(item, argument)
-                elif isinstance(argument, tuple):
-                    self._axes(item.items if isinstance(item, ast.ListLiteral) else (item,), len(argument), {})
+        elif isinstance(type_, Record):
+            for field_ in declaration.fields or ():
+                inner = type_.field(field_.name)
+                if inner is not None:
+                    self.match(field_.type, inner, given)
 
     def _tensor(
         self, element: ast.Expr, items: tuple[ast.Expr, ...], type_: Tensor, meant: Mapping[str, ast.Expr]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kina.diagnostics import Diagnostic, form_errors
 from kina.dims.dim import Dim
@@ -47,6 +47,9 @@ class Closure:
     ) -> Meaning:  # fmt: skip
         """The body, with the arguments in the places of the parameters."""
         parameters = self.declaration.parameters
+        if len(arguments) > len(parameters) and isinstance(self.declaration.result, ast.Arrow):
+            expanded = Closure(_expanded(self.declaration), self.scope)
+            return expanded.apply(context, e, brackets, arguments, expected, name)
         if len(arguments) < len(parameters):
             missing = [p.name for p in parameters[len(arguments) :]]
             return partial(context, self, self.declaration.name, brackets, arguments, missing)
@@ -143,6 +146,17 @@ class Closure:
         self.scope.enter(context)
         for binder in self.declaration.binders:
             bind_argument(context, binder, given[binder.name])
+
+
+def _expanded(declaration: ast.FunctionDeclaration) -> ast.FunctionDeclaration:
+    """A function that gives a function, as one that takes that one's argument too: its type may say of a size what no
+    other argument says."""
+    arrow = declaration.result
+    assert isinstance(arrow, ast.Arrow)
+    name = f"%{len(declaration.parameters)}"
+    body = ast.Apply(declaration.body, (ast.Name(name, span=arrow.parameter.span),), span=declaration.body.span)
+    parameters = (*declaration.parameters, ast.Parameter(name, arrow.parameter, span=arrow.parameter.span))
+    return replace(declaration, parameters=parameters, result=arrow.result, body=body)
 
 
 def _put(argument: Argument, dimensions: Mapping[str, Dim]) -> Argument:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from kina.core.ir import Stack, Value, parts, tree_type
 from kina.diagnostics import form_errors
 from kina.dims.proposition import equal
@@ -18,12 +21,18 @@ from kina.source import Span
 from kina.syntax import ast
 from kina.types import Arrow, Type
 
+Found = TypeVar("Found")
 Chain = ast.Let | ast.LetDim | ast.LetAssert | ast.LetAssertEq | ast.LetFunction
 
 
 @elaborates(ast.Let, ast.LetDim, ast.LetAssert, ast.LetAssertEq, ast.LetFunction)
 def _let_chain(context: Context, e: ast.Expr, expected: Type | None, name: str | None) -> Meaning:
     """A chain of lets, one after the other, then the value of the last body."""
+    return through_lets(context, e, lambda last: infer(context, last, expected, name))
+
+
+def through_lets(context: Context, e: ast.Expr, then: Callable[[ast.Expr], Found]) -> Found:
+    """What `then` makes of the last body of a chain of lets, where the names of all of them are bound."""
     with context.scope():
         poisoned = False
         while isinstance(e, Chain):
@@ -33,7 +42,7 @@ def _let_chain(context: Context, e: ast.Expr, expected: Type | None, name: str |
                 poisoned = True
                 _poison(context, e)
             e = e.body
-        result = infer(context, e, expected, name)
+        result = then(e)
         if poisoned:
             raise Reported
         known = context.facts
@@ -64,7 +73,7 @@ def _bind_let(context: Context, e: ast.Let) -> None:
     name = e.pattern.name if e.pattern.name not in (None, "_") else None
     wanted = read_type(context, e.type) if e.type is not None and not e.opened else None
     what = f"`{name}`" if name else "this"
-    context.naming = tuple(binder.name for binder in e.opened)
+    outside, context.naming = context.naming, tuple(binder.name for binder in e.opened)
     if wanted is None or e.type is None:
         found = infer(context, e.value, None, name)
     elif isinstance(wanted, Arrow):
@@ -76,6 +85,7 @@ def _bind_let(context: Context, e: ast.Let) -> None:
         conform_types(context, got, result, e.value.span, f"what {what} gives", e.type.span)
     else:
         found = check_meaning(context, e.value, wanted, what, e.type.span, name)
+    context.naming = outside
     if e.opened:
         found = _open(context, e, found, what)
     _bind_pattern(context, e.pattern, found)
@@ -83,7 +93,6 @@ def _bind_let(context: Context, e: ast.Let) -> None:
 
 def _open(context: Context, e: ast.Let, found: Meaning, what: str) -> Meaning:
     """`let [n] y : T = e`: the sizes that `e` hides get names; the type may mention them."""
-    context.naming = ()
     if not isinstance(found, Package):
         raise context.report(form_errors.nothing_to_open(e.value.span, meaning_type(found)))
     if len(e.opened) != len(found.witnesses):

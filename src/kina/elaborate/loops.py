@@ -14,6 +14,7 @@ from kina.dims.proposition import Comparison
 from kina.elaborate.context import Context, Meaning, Package
 from kina.elaborate.dimensions import read_size
 from kina.elaborate.dispatch import check, elaborates, tensor, value
+from kina.elaborate.lets import through_lets
 from kina.elaborate.matching import conform
 from kina.elaborate.trees import confine, new_tree, stacked
 from kina.elaborate.type_expressions import read_type
@@ -45,13 +46,13 @@ def _for(context: Context, e: ast.For, expected: Type | None, name: str | None) 
     with context.block() as statements:
         trees = _enter(context, states, e.index, index, bound)
         after = [state.at(str(index), index + 1) for state in states]
-        following = [] if e.body is None else _next(context, e.body, states, after, index)
-        yielded = None if e.yielded is None else value(context, e.yielded)
+        following, yielded = _step(context, e, states, after, index)
         results = [*(v for tree in following for v in leaves(tree)), *(leaves(yielded) if yielded is not None else ())]
         body = Block(tuple(statements), tuple(results))
     if yielded is not None and e.yielded is not None:
         confine(context, tree_type(yielded), mark, e.yielded.span, "what each step yields")
-    last = [new_tree(context, state.at(str(index), bound), _result_name(state, states, name)) for state in states]
+    alone = len(states) == 1 and yielded is None
+    last = [new_tree(context, s.at(str(index), bound), (name or s.name) if alone else None) for s in states]
     stack = None if yielded is None else stacked(context, yielded, bound, None if states else name)
     made = [*(v for tree in last for v in leaves(tree)), *(leaves(stack) if stack is not None else ())]
     inner = tuple(v for tree in trees for v in leaves(tree))
@@ -61,6 +62,20 @@ def _for(context: Context, e: ast.For, expected: Type | None, name: str | None) 
     if stack is None:
         return final
     return (final, stack) if states else stack
+
+
+def _step(
+    context: Context, e: ast.For, states: list[_State], after: list[Type], index: Dim
+) -> tuple[list[Tree], Tree | None]:
+    """The next states, and beside them what the step yields: it sees the names of the body's lets."""
+    if e.body is None:
+        return [], None if e.yielded is None else value(context, e.yielded)
+
+    def beside(last: ast.Expr) -> tuple[list[Tree], Tree | None]:
+        following = _next(context, last, states, after, index)
+        return following, None if e.yielded is None else value(context, e.yielded)
+
+    return through_lets(context, e.body, beside)
 
 
 @elaborates(ast.While)
@@ -81,7 +96,8 @@ def _while(context: Context, e: ast.While, expected: Type | None, name: str | No
         body = Block(tuple(statements), tuple(v for tree in following for v in leaves(tree)))
     hidden = e.index or "n"
     (steps,) = context.measured_dimensions((hidden,))
-    last = [new_tree(context, state.at(str(index), steps), _result_name(state, states, name)) for state in states]
+    alone = len(states) == 1
+    last = [new_tree(context, s.at(str(index), steps), (name or s.name) if alone else None) for s in states]
     made = tuple(v for tree in last for v in leaves(tree))
     first = tuple(v for state in states for v in leaves(state.initial))
     context.statements.append(While(made, str(steps), str(index), bound, inner, first, condition, body, e.span))
@@ -172,7 +188,3 @@ def _how(name: str, type_: Type, index: str | None, there: Type, where: str) -> 
     if there == type_ or index is None:
         return ()
     return (f"`{name}` is {type_} in step {index}, and so {there} {where}",)
-
-
-def _result_name(state: _State, states: list[_State], name: str | None) -> str | None:
-    return name if len(states) == 1 and name else state.name

@@ -17,7 +17,8 @@ def read_source(path: str | os.PathLike[str]) -> Source:
     """A file's text. Raises UnreadableFile."""
     shown = os.fspath(path)
     try:
-        return Source(shown, Path(path).read_bytes().decode("utf-8").removeprefix("\ufeff"))
+        text = Path(path).read_bytes().decode("utf-8").removeprefix("\ufeff")
+        return Source(shown, text, str(Path(path).parent))
     except OSError as fault:
         raise UnreadableFile(f"cannot read {shown}: {fault.strerror or fault}") from None
     except UnicodeDecodeError as fault:

@@ -10,8 +10,10 @@ from typing import Any, Literal
 from kina import pipeline
 from kina.core import ir
 from kina.diagnostics.form_errors import nearest
-from kina.elaborate.result import Signature
+from kina.elaborate.generics import Choice
+from kina.elaborate.result import Generic, Signature
 from kina.host.boundary import Boundary, Executable, Run
+from kina.host.generic import choice_of, not_for
 from kina.host.reference import Reference
 from kina.source import Source
 
@@ -99,16 +101,64 @@ def _parameter(name: str, way: Any) -> inspect.Parameter:
     return inspect.Parameter(name.replace("'", "_prime"), way, default=optional)
 
 
+class GenericFunction:
+    """A function with `...S` or `T : Float` among its binders: call it with arrays of any ranks and dtypes that fit.
+
+    For each choice of ranks and dtypes it is checked and compiled once, at the first call that needs it.
+    """
+
+    def __init__(self, generic: Generic, signature: Signature, compile: Compile = pipeline.compile_function) -> None:
+        self.__name__ = self.__qualname__ = generic.declaration.name
+        self.__doc__ = generic.declaration.documentation or None
+        self._generic = generic
+        self._signature = signature
+        self._compile = compile
+        self._instances: dict[Choice, Function] = {}
+        self._lock = Lock()
+
+    @property
+    def signature(self) -> str:
+        """The type, as the author wrote it."""
+        return str(self._signature)
+
+    @property
+    def compilations(self) -> int:
+        """How often it was compiled: once for each choice of ranks and dtypes so far."""
+        return sum(f.compilations for f in self._instances.values())
+
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
+        """The result for these arguments; `name=` gives a parameter, or a size that the shapes leave open."""
+        return self.instance(*args, **named)(*args, **named)
+
+    def reference(self, /, *args: Any, **named: Any) -> Any:
+        """The same by the reference interpreter: what the function means, slowly."""
+        return self.instance(*args, **named).reference(*args, **named)
+
+    def instance(self, /, *args: Any, **named: Any) -> Function:
+        """The function for the ranks and dtypes of these arguments. Raises KinaError where they leave them open."""
+        choice = choice_of(self._generic, args, named)
+        with self._lock:
+            if choice not in self._instances:
+                core = self._generic.instance(choice)
+                if not isinstance(core, ir.Function):
+                    raise not_for(self._generic, choice, core)
+                self._instances[choice] = Function(core, self._signature, self._compile)
+            return self._instances[choice]
+
+    def __repr__(self) -> str:
+        return f"<kina function {self.signature}>"
+
+
 class Module:
     """The functions of a Kina file, as attributes: `module.rmsnorm(x, weight, 1e-6)`."""
 
-    def __init__(self, source: Source, functions: Iterable[Function]) -> None:
+    def __init__(self, source: Source, functions: Iterable[Function | GenericFunction]) -> None:
         self.__file__ = source.name
         self._functions = {f.__name__: f for f in functions}
 
-    def __getattr__(self, name: str) -> Function:
+    def __getattr__(self, name: str) -> Any:
         # Through the dictionary: while a module is copied, it has no attributes yet.
-        functions: dict[str, Function] = self.__dict__.get("_functions", {})
+        functions: dict[str, Function | GenericFunction] = self.__dict__.get("_functions", {})
         if name in functions:
             return functions[name]
         close = nearest(name, functions)
@@ -127,4 +177,7 @@ def make_module(checked: pipeline.Checked, compile: Compile = pipeline.compile_f
     """A checked module without errors as a Python object."""
     signatures = checked.elaboration.signatures
     functions = checked.elaboration.program.functions
-    return Module(checked.source, [Function(core, signatures[name], compile) for name, core in functions.items()])
+    generic = checked.elaboration.generic
+    plain = [Function(core, signatures[name], compile) for name, core in functions.items()]
+    open_ = [GenericFunction(g, signatures[name], compile) for name, g in generic.items()]
+    return Module(checked.source, [*plain, *open_])
