@@ -49,15 +49,19 @@ class Checked:
         return functions[name]
 
 
-def check(source: Source, *, strict: bool = False) -> Checked:
-    """Parses and checks. Never raises for a bad program: what is wrong is in `diagnostics`."""
+def check(source: Source, *, strict: bool = False, earlier: Checked | None = None) -> Checked:
+    """Parses and checks. Never raises for a bad program: what is wrong is in `diagnostics`.
+
+    After an edit, `earlier` is the check before it: what the edit cannot have changed is not checked again.
+    """
     from kina.elaborate import elaborate
     from kina.imports import load
     from kina.syntax.parser import parse
 
     with _room_for_long_chains():
         parsed = parse(source)
-        elaboration = elaborate(parsed.module, strict=strict, load=load)
+        state = earlier.elaboration.state if earlier is not None else None
+        elaboration = elaborate(parsed.module, strict=strict, load=load, earlier=state)
     for function in elaboration.program.functions.values():
         _verified(function, "elaboration")
     return Checked(source, elaboration, parsed.diagnostics)

@@ -254,12 +254,13 @@ CASES = {
         lambda xs, y: (xs * y, y + xs.sum(0), (y + xs.sum(0), before(xs, y).sum(1))),
     ),
     "a map over two": Case(
-        "let f [N, D] (a : F32[N, D]) (b : F32[N, D]) : F32[N] =\n  vmap (fun x y -> reduce[sum, axis=0] (x * y)) a b", "f",
+        "let f [N, D] (a : F32[N, D]) (b : F32[N, D]) : F32[N] =\n  "
+        "vmap (fun x y -> reduce[sum, axis=0] (x * y)) a b", "f",
         [(f32(2, 3), f32(2, 3))], lambda a, b: (a * b).sum(1),
     ),
     "a map over records": Case(
-        LAYER + "let f [N, D] (ls : List[N, Layer[D, D]]) : F32[N, D] = map (fun l -> l.up @ expand_dims[axis=1] l.norm "
-        "|> squeeze[axis=1]) ls", "f", [([layer(2, 2), layer(2, 2)],)],
+        LAYER + "let f [N, D] (ls : List[N, Layer[D, D]]) : F32[N, D] =\n  "
+        "map (fun l -> l.up @ expand_dims[axis=1] l.norm |> squeeze[axis=1]) ls", "f", [([layer(2, 2), layer(2, 2)],)],
         lambda ls: np.stack([r["up"] @ r["norm"] for r in ls]),
     ),
     "a bounded while": Case(

@@ -51,6 +51,10 @@ def call_declared(
     declaration = declared.declaration
     count = len(declaration.parameters)
     if is_inlined(context, declared, e.span):
+        ensure(context, declared, e.span)
+        if declared.name in declared.home.failed:
+            context.failed = True
+            raise Reported
         function = Closure(declaration, Scope.top(declared.home))
         return function.apply(context, e, brackets, arguments, expected, name)
     if len(arguments) < count:

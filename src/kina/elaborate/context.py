@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kina.core.ir import Apply, Check, Function, Statement, Tree, Value
+from kina.core.ir import Apply, Check, Statement, Tree, Value
 from kina.core.names import Names
 from kina.diagnostics import Diagnostic, form_errors
 from kina.dims.dim import Dim, variable
 from kina.dims.proposition import And, Comparison, Proposition
 from kina.dims.prover import NO_FACTS, Facts, Status, Verdict, settle
-from kina.elaborate.result import Obligation, Signature
+from kina.elaborate.module_context import Declared, ModuleContext, Reported
+from kina.elaborate.result import Obligation
 from kina.ops.base import Operation
 from kina.source import Span
 from kina.syntax import ast
 from kina.types import DType, Exists, Shape, Tensor, Type
 
-
-class Reported(Exception):
-    """Raised once the diagnostic is recorded: unwinds to the nearest place where checking can go on."""
+__all__ = [
+    "POISON", "Context", "Declared", "FunctionValue", "Meaning", "ModuleContext", "Package", "Poison", "Reported",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,95 +60,6 @@ class FunctionValue(Protocol):
 
 Meaning = Tree | Package | FunctionValue
 """What an expression stands for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """A function or constant, and the module that it stands in."""
-
-    home: ModuleContext
-    declaration: ast.FunctionDeclaration
-
-    @property
-    def name(self) -> str:
-        return self.declaration.name
-
-
-@dataclass(slots=True)
-class ModuleContext:
-    """What the functions of a module share.
-
-    `interfaces` are functions without bodies, known as soon as their signatures are read. `instances` are the functions
-    that generic ones (`...S`, `T : Float`) have become, by what was put for their binders.
-    """
-
-    strict: bool
-    declarations: Mapping[str, ast.FunctionDeclaration]
-    types: Mapping[str, ast.TypeDeclaration] = field(default_factory=dict)
-    imported: Mapping[str, tuple[ModuleContext, str]] = field(default_factory=dict)
-    """Names from other modules: where each is declared, and what it is called there."""
-    modules: Mapping[str, ModuleContext] = field(default_factory=dict)
-    """Modules under the names that this one uses for them."""
-    shown: str = ""
-    broken: bool = False
-    """Whether it, as a module that others import, has errors."""
-    functions: dict[str, Function] = field(default_factory=dict)
-    interfaces: dict[str, Function] = field(default_factory=dict)
-    instances: dict[object, Function | None] = field(default_factory=dict)
-    signatures: dict[str, Signature] = field(default_factory=dict)
-    diagnostics: list[Diagnostic] = field(default_factory=list)
-    obligations: list[Obligation] = field(default_factory=list)
-    generic: dict[str, ast.FunctionDeclaration] = field(default_factory=dict)
-    """Generic functions without errors, which Python may call at the ranks and dtypes of its arrays."""
-    checked: set[str] = field(default_factory=set)
-    inlined: set[str] = field(default_factory=set)
-    """Functions that turned out to give functions, so that they have no core."""
-    failed: set[str] = field(default_factory=set)
-    in_progress: list[str] = field(default_factory=list)
-    types_in_progress: list[ast.TypeDeclaration] = field(default_factory=list)
-    recursive_types: set[str] = field(default_factory=set)
-    known: set[tuple[str, Span, str]] = field(default_factory=set)
-    """Findings so far, so that what several instances of a function have is said once."""
-    settled: set[tuple[Span, Proposition]] = field(default_factory=set)
-
-    def find(self, e: ast.Expr) -> Declared | None:
-        """The function or constant that a name means at the top level: one of this module, or an imported one."""
-        home: ModuleContext | None
-        match e:
-            case ast.Name(text=name):
-                if name in self.declarations:
-                    return Declared(self, self.declarations[name])
-                home, original = self.imported.get(name, _NOTHING)
-            case ast.FieldAccess(target=ast.Name(text=module), name=original) if module in self.modules:
-                home = self.modules[module]
-            case _:
-                return None
-        declaration = home.declarations.get(original) if home is not None else None
-        return Declared(home, declaration) if home is not None and declaration is not None else None
-
-    def find_type(self, e: ast.Name | ast.FieldAccess) -> tuple[ModuleContext, ast.TypeDeclaration] | None:
-        """The type declaration that a name means, and the module that it stands in."""
-        home: ModuleContext | None
-        match e:
-            case ast.Name(text=name):
-                home, original = (self, name) if name in self.types else self.imported.get(name, _NOTHING)
-            case ast.FieldAccess(target=ast.Name(text=module), name=original):
-                home = self.modules.get(module)
-            case _:
-                return None
-        declaration = home.types.get(original) if home is not None else None
-        return (home, declaration) if home is not None and declaration is not None else None
-
-    def report(self, diagnostic: Diagnostic) -> Reported:
-        """Records a finding; `raise context.report(...)` ends what was being checked."""
-        key = diagnostic.code, diagnostic.span, diagnostic.message
-        if key not in self.known:
-            self.known.add(key)
-            self.diagnostics.append(diagnostic)
-        return Reported()
-
-
-_NOTHING: tuple[ModuleContext | None, str] = (None, "")
 
 
 @dataclass(slots=True)
@@ -291,10 +203,8 @@ class Context:
         return verdict
 
     def record(self, goal: Proposition, span: Span, why: str, verdict: Verdict) -> None:
-        if (span, goal) not in self.module.settled:  # several instances of a function oblige the same
-            self.module.settled.add((span, goal))
-            name = self.declaration.name
-            self.module.obligations.append(Obligation(name, span, goal, why, verdict.status, verdict.used))
+        obligation = Obligation(self.declaration.name, span, goal, why, verdict.status, verdict.used)
+        self.module.current.record(obligation)
 
 
 _DEEPEST = 30

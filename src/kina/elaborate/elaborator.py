@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -13,6 +13,7 @@ from kina.diagnostics import Diagnostic, Severity, form_errors
 from kina.elaborate.context import Context, ModuleContext, Reported
 from kina.elaborate.functions import elaborate_declaration
 from kina.elaborate.generics import CLASSES
+from kina.elaborate.incremental import Known, State, carry_over
 from kina.elaborate.result import Elaboration, Generic
 from kina.elaborate.type_expressions import bind_argument, read_type
 from kina.source import Source, Span
@@ -53,6 +54,8 @@ class Loader:
 
     load: Load
     strict: bool
+    earlier: Mapping[str, Known] = field(default_factory=dict)
+    known: dict[str, Known] = field(default_factory=dict)
     modules: dict[str, ModuleContext] = field(default_factory=dict)
     in_progress: list[str] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
@@ -70,15 +73,34 @@ class Loader:
             context.report(form_errors.import_cycle(e.span, cycle))
             return None
         if found.key not in self.modules:
-            module = self.modules[found.key] = self.elaborated(found.module, found.key)
-            self.findings += [*found.diagnostics, *module.diagnostics]
-            module.broken = any(d.severity is Severity.ERROR for d in (*found.diagnostics, *module.diagnostics))
+            self.modules[found.key] = self._elaborated(found)
         module = self.modules[found.key]
         if module.broken:
             context.report(form_errors.import_has_errors(e.span, e.path))
         return module
 
-    def elaborated(self, tree: ast.Module, key: str) -> ModuleContext:
+    def _elaborated(self, found: Imported) -> ModuleContext:
+        """An imported module. Of what is found in it, errors are shown with what imports it."""
+        earlier = self.earlier.get(found.key)
+        if earlier is not None and earlier.text == found.source.text and self._same_imports(earlier, found):
+            module = earlier.context
+        else:
+            module = self.elaborated(found.module, found.key)
+        self.known[found.key] = Known(found.source.text, module)
+        errors = [d for d in (*found.diagnostics, *module.diagnostics) if d.severity is Severity.ERROR]
+        self.findings += errors
+        module.broken = bool(errors)
+        return module
+
+    def _same_imports(self, earlier: Known, found: Imported) -> bool:
+        """Whether all that an imported module imports itself is what it was."""
+        context = ModuleContext(self.strict, {})
+        imports = [d for d in found.module.declarations if isinstance(d, ast.ImportDeclaration)]
+        now = [self.imported(context, d) for d in imports]
+        before = [*earlier.context.modules.values(), *(m for m, _ in earlier.context.imported.values())]
+        return all(any(m is b for b in before) for m in now)
+
+    def elaborated(self, tree: ast.Module, key: str, old: State | None = None) -> ModuleContext:
         """A module with every declaration checked. Errors do not stop it: each function is checked on its own."""
         functions: dict[str, ast.FunctionDeclaration] = {}
         types: dict[str, ast.TypeDeclaration] = {}
@@ -99,9 +121,14 @@ class Loader:
             self.in_progress.pop()
         for type_declaration in types.values():
             _check_type(context, type_declaration)
+        source = tree.span.source
+        if old is not None:
+            carry_over(old, context, source)
         for name, function in functions.items():
             if name not in context.checked:
                 elaborate_declaration(context, function)
+        context.functions = {name: context.functions[name] for name in functions if name in context.functions}
+        context.findings = {name: context.findings[name] for name in functions}
         return context
 
     def _import(self, context: ModuleContext, e: ast.ImportDeclaration) -> None:
@@ -120,17 +147,21 @@ class Loader:
         context.imported, context.modules = names, modules
 
 
-def elaborate(module: ast.Module, *, strict: bool = False, load: Load = nothing_to_import) -> Elaboration:
+def elaborate(
+    module: ast.Module, *, strict: bool = False, load: Load = nothing_to_import, earlier: State | None = None
+) -> Elaboration:
     """Checks every declaration, and the modules that it imports.
 
-    `strict` refuses surface sugar, so that what is accepted is core as it is printed.
+    `strict` refuses surface sugar, so that what is accepted is core as it is printed. `earlier` is the state of an
+    earlier check of the same file: what an edit since then cannot have changed is not checked again.
     """
-    loader = Loader(load, strict)
-    context = loader.elaborated(module, "")
+    loader = Loader(load, strict, {} if earlier is None else earlier.modules)
+    context = loader.elaborated(module, "", earlier)
     program = Program(_callees_first(context.functions))
     generic = {name: Generic(declaration, context) for name, declaration in context.generic.items()}
     findings = (*context.diagnostics, *loader.findings)
-    return Elaboration(program, context.signatures, findings, generic, tuple(context.obligations))
+    state = State(context, module.span.source, loader.known)
+    return Elaboration(program, context.signatures, findings, generic, state, context.obligations)
 
 
 Declaration = TypeVar("Declaration", ast.FunctionDeclaration, ast.TypeDeclaration)

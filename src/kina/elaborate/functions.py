@@ -30,7 +30,7 @@ def function_of(context: Context, declared: Declared, span: Span, choice: Choice
     home, name = declared.home, declared.name
     ensure(context, declared, span)
     if is_generic(declared.declaration):
-        function = instance(home, declared.declaration, choice)
+        function = None if name in home.failed else instance(home, declared.declaration, choice)
     else:
         function = home.functions.get(name)
     if function is not None:
@@ -75,35 +75,44 @@ def elaborate_declaration(module: ModuleContext, declaration: ast.FunctionDeclar
 
     A generic one is checked case by case, up to the first that has errors.
     """
-    module.checked.add(declaration.name)
-    if not is_generic(declaration):
+    name = declaration.name
+    module.checked.add(name)
+    with module.checking(name):
+        if is_generic(declaration):
+            _generic(module, declaration)
+            return
         function = _case(module, declaration, NOT_GENERIC)
-        if function is not None:
-            module.functions[declaration.name] = function
-        elif declaration.name not in module.inlined:
-            module.failed.add(declaration.name)
-        return
+    if function is not None:
+        module.functions[name] = function
+    elif name not in module.inlined:
+        module.failed.add(name)
+
+
+def _generic(module: ModuleContext, declaration: ast.FunctionDeclaration) -> None:
     _sign_generic(module, declaration)
+    found = module.current.diagnostics
     for number, choice in enumerate(stand_ins(declaration)):
-        mark = len(module.diagnostics)
+        mark = len(found)
         _case(module, declaration, choice)
         if declaration.name in module.failed:
             if number > 0:
                 note = f"this is so for {choice.text}; the function has to be right for all that its binders admit"
-                module.diagnostics[mark:] = [_noted(d, note) for d in module.diagnostics[mark:]]
+                found[mark:] = [_noted(d, note) for d in found[mark:]]
             return
     if not gives_functions(module, declaration):
         module.generic[declaration.name] = declaration
 
 
 def instance(module: ModuleContext, declaration: ast.FunctionDeclaration, choice: Choice) -> Function | None:
-    """A generic function for one choice of its binders, or None if that has errors, which are recorded."""
+    """A generic function without errors for one choice of its binders, or None if that has some, which are recorded."""
     key = declaration.name, choice
     if key not in module.instances:
-        mark = len(module.diagnostics)
+        found = module.current.diagnostics
+        mark = len(found)
         module.instances[key] = _case(module, declaration, choice)
+        module.failed.discard(declaration.name)  # for other choices it can be right
         note = f"this is so for {choice.text}, as a call needs it"
-        module.diagnostics[mark:] = [_noted(d, note) for d in module.diagnostics[mark:]]
+        found[mark:] = [_noted(d, note) for d in found[mark:]]
     return module.instances[key]
 
 

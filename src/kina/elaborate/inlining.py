@@ -197,9 +197,9 @@ def _check_definition(context: Context, declaration: ast.FunctionDeclaration) ->
     if declaration.effects:
         raise context.report(form_errors.unsupported(declaration.name_span, "effects"))
     for choice in stand_ins(declaration):
-        mark = len(context.module.diagnostics)
+        mark = len(context.module.current.diagnostics)
         with context.block(), context.inside(declaration.span, declaration.name):
             enter_head(context, declaration, choice)
             Closure(declaration, Scope.of(context))._body(context, None, None)
-        if len(context.module.diagnostics) > mark:
+        if len(context.module.current.diagnostics) > mark:
             return

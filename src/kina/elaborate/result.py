@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kina.core.ir import Function, Program
@@ -15,8 +15,9 @@ from kina.syntax import ast
 from kina.types import Type
 
 if TYPE_CHECKING:
-    from kina.elaborate.context import ModuleContext
     from kina.elaborate.generics import Choice, Matching
+    from kina.elaborate.incremental import State
+    from kina.elaborate.module_context import ModuleContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +77,10 @@ class Generic:
         """The function for a choice, or the errors that it has there."""
         from kina.elaborate.functions import instance
 
-        mark = len(self.home.diagnostics)
+        found = self.home.current.diagnostics
+        mark = len(found)
         function = instance(self.home, self.declaration, choice)
-        return function or tuple(self.home.diagnostics[mark:])
+        return function or tuple(found[mark:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,8 @@ class Elaboration:
     diagnostics: tuple[Diagnostic, ...]
     generic: Mapping[str, Generic]
     """Generic functions without errors."""
+    state: State = field(repr=False)
+    """For checking the module again after an edit."""
     obligations: tuple[Obligation, ...]
 
     @property
