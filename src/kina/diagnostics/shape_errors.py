@@ -110,14 +110,19 @@ def wrong_class(span: Span, name: str, binder: str, wanted: str, got: object) ->
     return _error("K0303", f"`{name}` is not defined for {got}", span, label)
 
 
-def rank_too_small(span: Span, shown: str, operand: str, at_least: int, type_: object) -> Diagnostic:
-    return _error("K0304", f"`{shown}` needs {operand} to have at least {at_least} axes", span, f"this is {type_}")
+def rank_too_small(
+    span: Span, shown: str, operand: str, at_least: int, type_: object, help: tuple[Help, ...] = ()
+) -> Diagnostic:
+    message = f"`{shown}` needs {operand} to have at least {at_least} axes"
+    return _error("K0304", message, span, f"this is {type_}", help=help)
 
 
-def ranks_differ(span: Span, shown: str, first: tuple[Span, object], second: tuple[Span, object]) -> Diagnostic:
+def ranks_differ(
+    span: Span, shown: str, first: tuple[Span, object], second: tuple[Span, object], help: tuple[Help, ...] = ()
+) -> Diagnostic:
     return _error(
         "K0304", f"`{shown}` needs operands with the same number of axes", span,
-        labels=tuple(Label(place, f"this is {type_}") for place, type_ in (first, second)),
+        labels=tuple(Label(place, f"this is {type_}") for place, type_ in (first, second)), help=help,
     )  # fmt: skip
 
 

@@ -47,7 +47,8 @@ def unexpected_character(span: Span, meant: str | None = None) -> Diagnostic:
         return _error("K0101", f"{_quoted(text)} is not an operator of Kina", span, help=[mended])
     if len(text) > 1:
         return _error("K0101", "these characters mean nothing here", span)
-    advice = [Help(_ADVICE[text])] if text in _ADVICE else []
+    edits = (Edit(span, "//"),) if text == "#" else ()
+    advice = [Help(_ADVICE[text], edits)] if text in _ADVICE else []
     return _error("K0101", f"{_quoted(text)} means nothing here", span, help=advice)
 
 

@@ -60,10 +60,10 @@ def _loop_index(context: Context, e: ast.Name, name: str | None) -> Value:
 
 def _unknown(context: Context, e: ast.Name) -> Diagnostic:
     if e.text in context.dims:
-        return form_errors.dimension_where_value(e.span, e.text)
+        return form_errors.dimension_where_value(e.span, e.text, (DType.F32, DType.F64, DType.I32))
     if e.text in _KNOWN_OPERATIONS:
         return form_errors.unsupported(e.span, f"the operation `{e.text}`")
-    return form_errors.unknown_name(e.span, e.text, known_names(context), kina_spelling(e.text))
+    return form_errors.unknown_name(e.span, e.text, known_names(context), kina_spelling(e.span))
 
 
 def known_names(context: Context) -> tuple[str, ...]:
