@@ -14,7 +14,7 @@ from kina.dims.proposition import equal
 from kina.dims.prover import Verdict, settle
 from kina.elaborate.context import Context
 from kina.elaborate.guesses import aligned, call_of, guess, parenthesised
-from kina.elaborate.obligations import sizes_that_differ
+from kina.elaborate.obligations import sizes_that_differ, where_declared
 from kina.ops.shape import Broadcast
 from kina.source import Span
 from kina.types import Shape, shape_text
@@ -109,6 +109,7 @@ def _does_not_fit(
         counterexample=sizes_that_differ(verdict, x.type.shape[axis], y.type.shape[offset + axis]),
         facts=context.facts.hypotheses,
         help=_advice(x_span, x.type.shape, y_span, y.type.shape),
+        binders=where_declared(context, x.type.shape[axis], y.type.shape[offset + axis]),
     )
 
 

@@ -12,7 +12,7 @@ from kina.dims.dim import Dim
 from kina.dims.proposition import Proposition, at_most, equal
 from kina.elaborate.context import Context
 from kina.elaborate.guesses import conversions, guess
-from kina.elaborate.obligations import propose_requires, sizes_that_differ, worth_requiring
+from kina.elaborate.obligations import propose_requires, sizes_that_differ, where_declared, worth_requiring
 from kina.source import Span
 from kina.types import List, Record, Tensor, Tuple, Type
 
@@ -157,6 +157,7 @@ def _tensors(
                     origin=origin,
                     facts=context.facts.hypotheses,
                     help=(*help, *conversions(span, got, wanted), *_requires(context, goal)),
+                    binders=where_declared(context, left, right),
                 )
             )
     _bounds(context, got, wanted, span, what, declared, origin)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kina.diagnostics import shape_errors as errors
-from kina.diagnostics.diagnostic import Edit, Help
+from kina.diagnostics.diagnostic import Edit, Help, Label
 from kina.dims.dim import Dim, FloorDiv, Variable, constant, modulo, of_monomial
 from kina.dims.proposition import And, Comparison, Proposition, equal, negate, variables
 from kina.dims.prover import Status, Verdict, settle
@@ -45,6 +45,15 @@ def propose_requires(context: Context, goal: Proposition) -> tuple[Help, ...]:
 def sizes_that_differ(verdict: Verdict, left: Dim, right: Dim) -> Mapping[str, int] | None:
     """Sizes for which an equation that was not proved fails; none of them where it fails for all: `S + 1 = S`."""
     return {} if (left - right).value is not None else verdict.counterexample
+
+
+def where_declared(context: Context, left: Dim, right: Dim) -> tuple[Label, ...]:
+    """Of two sizes that are plain names of the function's own: where it declares them as two."""
+    binders = [b for b in context.declaration.binders if b.name in (str(left), str(right))]
+    if len(binders) != 2:
+        return ()
+    first, second = binders
+    return (Label(first.span.to(second.span), f"{first.name} and {second.name} are declared as two sizes"),)
 
 
 def worth_requiring(goal: Proposition) -> bool:

@@ -11,7 +11,7 @@ from kina.diagnostics.shapes import Row
 from kina.dims.proposition import Proposition, equal
 from kina.elaborate.context import Context
 from kina.elaborate.guesses import guess, parenthesised
-from kina.elaborate.obligations import oblige, propose_requires, sizes_that_differ, worth_requiring
+from kina.elaborate.obligations import oblige, propose_requires, sizes_that_differ, where_declared, worth_requiring
 from kina.elaborate.regrouping import regroup
 from kina.elaborate.suggestions import cast_help, convert, suggest
 from kina.ops.base import DTypeClass, Entry
@@ -57,6 +57,7 @@ class CallRule:
                 counterexample=sizes_that_differ(verdict, left, right),
                 facts=self.context.facts.hypotheses,
                 help=help_ or (propose_requires(self.context, goal) if worth_requiring(goal) else ()),
+                binders=where_declared(self.context, left, right),
             )
         )
 
