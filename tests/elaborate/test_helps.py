@@ -458,6 +458,19 @@ MISTAKES = {
     "a missing parenthesis": ("let f [N] (x : F32[N]) : F32[N] = exp (x * x", "K0107", None),
     "a comment of Python": ("let f [N] (x : F32[N]) : F32[N] = x # same", "K0101", "//"),
     "then without if": ("let f [N] (x : F32[N]) : F32[N] = if N > 3 then x", "K0117", None),
+    "a slip where a name is given that is used twice": (
+        "let f [N] (x : F32[N]) : F32[N] =\n  let shfited = x - 1.0 in\n  «shifted» * shifted",
+        "K0201", "shfited",
+    ),
+    "a dimension that has the name of an operation": (
+        "let f [N, M] (x : F32[N, «reshape»]) : F32[N * M] = reshape x [N * M]", "K0201", None,
+    ),
+    "a slip in `let`": ("«lte» f [N] (x : F32[N]) : F32[N] = x", "K0113", "let"),
+    "a slip in a `let` of a body": (
+        "let f [N] (x : F32[N]) : F32[N] =\n  lte y «=» x * x in\n  y",
+        "K0111", "let",
+    ),
+    "a name that begins with a digit": ("let f [N] (x : «3F2»[N]) : F32[N] = x", "K0104", None),
 }  # fmt: skip
 """A program with the place that its error marks in guillemets, the error's code, and what the first help puts into the
 text; None where a person could not know either what was meant."""

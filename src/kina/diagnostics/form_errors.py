@@ -44,10 +44,10 @@ def edit_distance(a: str, b: str) -> int:
     return last[-1]
 
 
-def _did_you_mean(span: Span, name: str, known: Iterable[str]) -> tuple[Help, ...]:
+def _did_you_mean(span: Span, name: str, known: Iterable[str], uses: Sequence[Span] = ()) -> tuple[Help, ...]:
     """The closest name, and others as guesses: which of them fits is seen when they are tried."""
     return tuple(
-        Help(f"did you mean `{match}`?", (Edit(span, match),), guess=n > 0)
+        Help(f"did you mean `{match}`?", tuple(Edit(at, match) for at in uses or (span,)), guess=n > 0)
         for n, match in enumerate(_close(name, known)[:3])
     )
 
@@ -55,9 +55,12 @@ def _did_you_mean(span: Span, name: str, known: Iterable[str]) -> tuple[Help, ..
 # ---------------------------------------------------------------- K0201 unknown names
 
 
-def unknown_name(span: Span, name: str, known: Iterable[str], advice: tuple[Help, ...] = ()) -> Diagnostic:
-    """`advice` is what is known of the name itself; a close name is offered only where nothing is."""
-    help_ = advice or _did_you_mean(span, name, known)
+def unknown_name(
+    span: Span, name: str, known: Iterable[str], advice: tuple[Help, ...] = (), uses: Sequence[Span] = ()
+) -> Diagnostic:
+    """`advice` is what is known of the name itself; a close name is offered only where nothing is. `uses` are all
+    places where the name stands."""
+    help_ = advice or _did_you_mean(span, name, known, uses)
     return _error("K0201", f"`{name}` is not defined", span, "no value, function or operation of this name", help=help_)
 
 

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from kina.diagnostics.diagnostic import Diagnostic, Edit, Help, Label, Severity
+from kina.diagnostics.form_errors import edit_distance
 from kina.source import Span
 
 
@@ -144,14 +145,20 @@ def chained_comparison(first: Span, span: Span, between: str) -> Diagnostic:
     )
 
 
-def equals_as_comparison(span: Span) -> Diagnostic:
-    """K0111."""
+def meant_keyword(word: Span, keywords: Sequence[str]) -> tuple[Help, ...]:
+    """The keyword of which a word is a slip of the pen: one letter, or two exchanged."""
+    close = [k for k in keywords if edit_distance(word.text, k) == 1]
+    return tuple(Help(f"did you mean `{keyword}`?", (Edit(word, keyword),)) for keyword in close)
+
+
+def equals_as_comparison(span: Span, meant: tuple[Help, ...] = ()) -> Diagnostic:
+    """K0111. `meant` is what else may have been meant."""
     return _error(
         "K0111",
         "`=` gives a name to a value; it does not compare here",
         span,
         notes=["`=` means equality inside parentheses and in the condition of an `if` or a `while`"],
-        help=[Help("to compare, write `==`", (Edit(span, "=="),))],
+        help=[*meant, Help("to compare, write `==`", (Edit(span, "=="),))],
     )
 
 
