@@ -183,7 +183,7 @@ MISTAKES = {
     "an axis after the operand": ("let f [N, D] (x : F32[N, D]) : F32[N, D] = «softmax x 1»", "K0206", "[axis=1]"),
     "a named axis after the operand": (
         "let f [N, D] (x : F32[N, D]) : F32[N, D] = softmax x «[»axis=1]",
-        "K0115", None,
+        "K0115", "[axis=1]",
     ),
     "dim for axis": ("let f [N, D] (x : F32[N, D]) : F32[N, D] = softmax[«dim=1»] x", "K0206", "axis"),
     "keepdim": (

@@ -204,14 +204,21 @@ def nested_too_deeply(span: Span, limit: int) -> Diagnostic:
     )
 
 
-def spaced_bracket(span: Span, space: Span, what: str) -> Diagnostic:
-    """K0115. `space` is the white space before the bracket at `span`."""
+def spaced_bracket(span: Span, space: Span, what: str, function: Span | None) -> Diagnostic:
+    """K0115. `space` is the white space before the bracket at `span`, `function` the word before what it follows:
+    in `softmax x [axis=1]` the bracket belongs there."""
+    moved = []
+    end = span.source.text.find("]", span.end) + 1
+    if function is not None and end > 0:
+        bracket, after = Span(span.source, span.start, end), Span(span.source, function.end, function.end)
+        edits = (Edit(after, bracket.text), Edit(Span(span.source, space.start, end), ""))
+        moved = [Help(f"put it after {function.text}", edits, guess=True)]
     return _error(
         "K0115",
         f"{what} in a bracket after a space",
         span,
         "after a space, a bracket is a list",
-        help=[Help("let the bracket touch the name before it", (Edit(space, ""),))],
+        help=[Help("let the bracket touch the name before it", (Edit(space, ""),)), *moved],
     )
 
 

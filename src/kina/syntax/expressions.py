@@ -246,7 +246,8 @@ class ExpressionParser(Cursor, ABC):
     def spaced_bracket(self, what: str, opener: int | None = None) -> None:
         index = self.position if opener is None else opener
         space = Span(self.source, self.ends[index - 1], self.starts[index])
-        self.fail(syntax_errors.spaced_bracket(self.token_span(index), space, what))
+        function = self.token_span(index - 2) if index > 1 and self.kinds[index - 2] == "name" else None
+        self.fail(syntax_errors.spaced_bracket(self.token_span(index), space, what, function))
 
     # ---------------------------------------------------------------- atoms
 
