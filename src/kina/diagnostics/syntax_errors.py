@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from kina.diagnostics.diagnostic import Diagnostic, Edit, Help, Label, Severity
-from kina.diagnostics.form_errors import edit_distance
+from kina.diagnostics.names import edit_distance
 from kina.source import Span
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from kina.diagnostics.diagnostic import Diagnostic, Edit, Help
@@ -12,6 +12,7 @@ from kina.source import Source
 
 Owned = tuple[str | None, Diagnostic]
 """An error, and the function that has it: None where it stands outside of all."""
+Key = tuple[str | None, str, str]
 
 _MOST_TRIALS = 60
 """How many texts are checked for the errors of one file; help beyond that is shown untried, guesses not at all."""
@@ -26,33 +27,45 @@ def tried(errors: Sequence[Owned], source: Source, again: Callable[[Source], Seq
     callers may have new ones, such as what a function now requires of them. Guesses are tried only where nothing surer
     mends. Help that does not mend is shown only where nothing does, as plain advice.
     """
-    before = Counter(map(_key, errors))
-    left = _MOST_TRIALS
-    for owner, error in errors:
-        if not any(help_.edits for help_ in error.help):
-            yield error
-            continue
+    trials = _Trials(source, again, Counter(map(_key, errors)))
+    for owned in errors:
+        yield trials.with_help_that_mends(owned)
+
+
+@dataclass(slots=True)
+class _Trials:
+    """`before` are the errors of the source, `left` is how many texts may still be checked."""
+
+    source: Source
+    again: Callable[[Source], Sequence[Owned]]
+    before: Counter[Key]
+    left: int = _MOST_TRIALS
+
+    def with_help_that_mends(self, owned: Owned) -> Diagnostic:
+        error = owned[1]
         mends: list[Help] = []
         advice: list[Help] = []
-        sure = False
         for help_ in sorted(error.help, key=lambda h: h.guess):
-            if help_.guess and sure:
+            if len(mends) == _MOST_SHOWN or (help_.guess and any(not mend.guess for mend in mends)):
                 break
-            foreign = any(edit.span.source is not source for edit in help_.edits)
-            if not help_.edits or foreign or left == 0:
-                if not help_.guess:
-                    advice.append(help_)
-                continue
-            left -= 1
-            after = Counter(map(_key, again(_edited(source, help_.edits))))
-            if _mended((owner, error), before, after):
+            if not self._can_try(help_):
+                advice += [] if help_.guess else [help_]
+            elif self._mends(owned, help_):
                 mends.append(help_)
-                sure = not help_.guess
             elif not help_.guess:
                 advice.append(_as_words(help_))
-            if len(mends) == _MOST_SHOWN:
-                break
-        yield replace(error, help=(*mends, *_worth_saying(error, mends, advice)))
+        return replace(error, help=(*mends, *_worth_saying(error, mends, advice)))
+
+    def _can_try(self, help_: Help) -> bool:
+        here = all(edit.span.source is self.source for edit in help_.edits)
+        return bool(help_.edits) and here and self.left > 0
+
+    def _mends(self, owned: Owned, help_: Help) -> bool:
+        self.left -= 1
+        after = Counter(map(_key, self.again(_edited(self.source, help_.edits))))
+        owner, new = owned[0], after - self.before
+        elsewhere = [key for key in new if owner is not None and key[0] not in (owner, None)]
+        return after[_key(owned)] < self.before[_key(owned)] and len(new) == len(elsewhere)
 
 
 def applied(text: str, edits: Iterable[Edit]) -> str:
@@ -62,9 +75,6 @@ def applied(text: str, edits: Iterable[Edit]) -> str:
     return text
 
 
-Key = tuple[str | None, str, str]
-
-
 def _key(owned: Owned) -> Key:
     owner, error = owned
     return owner, error.code, error.message
@@ -72,11 +82,6 @@ def _key(owned: Owned) -> Key:
 
 def _edited(source: Source, edits: Sequence[Edit]) -> Source:
     return Source(source.name, applied(source.text, edits), source.folder)
-
-
-def _mended(error: Owned, before: Counter[Key], after: Counter[Key]) -> bool:
-    elsewhere = [key for key in after - before if error[0] is not None and key[0] not in (error[0], None)]
-    return after[_key(error)] < before[_key(error)] and len(after - before) == len(elsewhere)
 
 
 def _as_words(help_: Help) -> Help:

@@ -8,6 +8,7 @@ from typing import Any
 from kina.core.ir import Value
 from kina.diagnostics import form_errors
 from kina.diagnostics.diagnostic import Diagnostic, Edit, Help
+from kina.diagnostics.names import nearest
 from kina.dims.dim import Dim
 from kina.elaborate.broadcasting import stretch, stretch_batch
 from kina.elaborate.context import Context, Meaning
@@ -162,7 +163,7 @@ def _attribute_advice(item: ast.NamedItem, target: ast.Name, entry: Entry, names
         comma = item.span.source.text.rfind(",", target.span.end, item.span.start)
         edits = (Edit(target.span, "reduce_keep"), Edit(Span(item.span.source, comma, item.span.end), ""))
         return (Help("`reduce_keep` keeps the reduced axes, with size 1", edits if comma > 0 else ()),)
-    match = "axis" if item.name == "dim" and "axis" in names else form_errors.nearest(item.name, names)
+    match = "axis" if item.name == "dim" and "axis" in names else nearest(item.name, names)
     if match is None:
         return ()
     at = Span(item.span.source, item.span.start, item.span.start + len(item.name))
@@ -272,7 +273,7 @@ def _choice(context: Context, entry: Entry, p: Parameter, e: ast.Expr) -> str:
     text = e.text if isinstance(e, ast.Name) else e.span.text
     if text in p.choices:
         return text
-    match = form_errors.nearest(text, p.choices) or _OTHER_CHOICES.get(text)
+    match = nearest(text, p.choices) or _OTHER_CHOICES.get(text)
     help_ = (Help(f"did you mean `{match}`?", (Edit(e.span, match),)),) if match else ()
     message = f"`{entry.name}` does not know `{text}`"
     raise context.report(form_errors.bad_attribute(e.span, message, usage(entry), help_))
