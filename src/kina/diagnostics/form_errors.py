@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from kina.diagnostics.diagnostic import Diagnostic, Edit, Help, Label, Severity
 from kina.diagnostics.names import closest
+from kina.diagnostics.names import nearest as nearest  # for those who look for it here
 from kina.source import Span
 
 

@@ -77,10 +77,8 @@ class Generic:
         """The function for a choice, or the errors that it has there."""
         from kina.elaborate.functions import instance
 
-        found = self.home.current.diagnostics
-        mark = len(found)
-        function = instance(self.home, self.declaration, choice)
-        return function or tuple(found[mark:])
+        function, found = instance(self.home, self.declaration, choice)
+        return function or tuple(found.diagnostics)
 
 
 @dataclass(frozen=True, slots=True)

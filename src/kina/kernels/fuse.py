@@ -26,13 +26,14 @@ from kina.kernels.bands import in_bands
 from kina.kernels.expressions import COSTLY, canonical, free_variables, rebuild, simplify_indices, substitute, walk
 from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, Loop, LoopKernel, Operand
 from kina.kernels.parts import in_parts
+from kina.ops.arranging import Unflatten
 from kina.ops.contractions import Matmul
 from kina.ops.scalar import Call, Element, Index, Pieces, Reduce, Scalar
 from kina.ops.shape import ExpandDims, FlattenPair, Reinterpret, Reshape, Squeeze
 from kina.types import DType
 
 _ONE, _ZERO = constant(1), constant(0)
-_REGROUPING = (Reshape, Reinterpret, FlattenPair, ExpandDims, Squeeze)
+_REGROUPING = (Reshape, Reinterpret, FlattenPair, Unflatten, ExpandDims, Squeeze)
 _LARGEST = 160
 """Nodes of the expression beyond which a value is stored."""
 _MANY = 8
