@@ -23,7 +23,7 @@ CASES = {
     "a method": (F + "x.relu()", "K0201", "write relu x"),
     "a field of a tensor": (F + "x.T", "K0201", "is here transpose x [axes]"),
     "NumPy's name of a dtype": ("let f [N] (x : float32[N]) : F32[N] = x", "K0201", "it is called `F32` here"),
-    "a size as a number": (F + "x / sqrt M", "K0201", "`dim_value M` is it as an I64"),
+    "a size as a number": (F + "x / sqrt M", "K0201", "as an F32"),
     "PyTorch's name of an axis": (F + "softmax[dim=1] x", "K0206", "did you mean `axis`?"),
     "PyTorch's way to keep an axis": (F + "reduce[sum, axis=1, keepdim=true] x", "K0206", "`reduce_keep` keeps"),
     "an attribute as an argument": (F + "softmax x 1", "K0206", "needs `axis` in its bracket"),
@@ -97,7 +97,7 @@ CASES = {
     # indices
     "plain numbers for indices": (
         "let g [V] (t : F32[V]) (i : Idx[V]) : F32 = 1.0\nlet f [V] (t : F32[V]) (i : I64) : F32 = g t i",
-        "K0302", "to_idx",
+        "K0302", "known to lie in [0, V)",
     ),
     "indices of a longer axis": (
         "let g [V] (t : F32[V]) (i : Idx[V]) : F32 = 1.0\nlet f [V] (t : F32[V]) (i : Idx[V + 1]) : F32 = g t i",

@@ -95,6 +95,14 @@ class Elaboration:
     obligations: tuple[Obligation, ...]
 
     @property
+    def owned(self) -> list[tuple[str | None, Diagnostic]]:
+        """What was found, with the function that it was found in; None for imports, types, and other modules."""
+        context = self.state.context
+        own = [(None, d) for d in context.own.diagnostics]
+        imported = [(None, d) for d in self.diagnostics[len(context.diagnostics) :]]
+        return [*own, *((name, d) for name, found in context.findings.items() for d in found.diagnostics), *imported]
+
+    @property
     def ok(self) -> bool:
         """Whether there is no error (warnings and notes may be there)."""
         return all(d.severity is not Severity.ERROR for d in self.diagnostics)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from kina import pipeline
 from kina.core import ir
-from kina.diagnostics.form_errors import nearest
+from kina.diagnostics.names import nearest
 from kina.elaborate.generics import Choice
 from kina.elaborate.result import Generic, Signature
 from kina.host.boundary import Boundary, Executable, Run

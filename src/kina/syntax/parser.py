@@ -106,6 +106,9 @@ class _Parser(FormParser):
             start = Span(self.source, here.start, here.start)
             advice = [Help("a function or a constant begins with `let`", (Edit(start, "let "),))]
             self.fail(syntax_errors.not_a_declaration(here, self.found(), advice))
+        if self.kinds[self.position] == "name":
+            meant = syntax_errors.meant_keyword(here, ("let", "type", "import", "test"))
+            self.fail(syntax_errors.not_a_declaration(here, self.found(), meant))
         self.fail(syntax_errors.not_a_declaration(here, self.found()))
 
     def body(self) -> ast.Expr:
