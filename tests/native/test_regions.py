@@ -300,3 +300,17 @@ def test_strided_inputs():
     """)
     k, new = draw(7, 6).T[::-1], draw(9, 2, 14)[::2, ::2, ::2]
     both.agree({"S": 6, "D": 7, "N": 5}, k, new)
+
+
+def test_growth_in_branches_and_in_states_of_other_loops():
+    both = Both("""
+        let f [D, N, M] (c : Bool) (x : F32[N, D]) : (F32[N, D], F32[N, D]) =
+          let first = if c then
+              for i < N with r : F32[i, D] = zeros[F32] [0, D] do concat[axis=0] r (reshape x[i] [1, D])
+            else x * 2.0 in
+          let second = for j < M with s : F32[N, D] = x do
+            for i < N with r : F32[i, D] = zeros[F32] [0, D] do concat[axis=0] r (reshape s[i] [1, D] + 1.0) in
+          (first, second)
+    """)
+    for n, m, d, c in product(COUNTS, (0, 1, 2, 3), (1, 5), (True, False)):
+        both.agree({"D": d, "N": n, "M": m}, np.array(c), draw(n, d))

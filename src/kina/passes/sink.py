@@ -21,8 +21,8 @@ from kina.core.ir import (
     Value,
     While,
     blocks_of,
-    made_by,
     statements_within,
+    values_of,
 )
 from kina.core.names import Names
 from kina.dims.dim import variable
@@ -33,8 +33,7 @@ def sink(function: Function) -> Function:
     """The same function; blocks have copies of the constants and views that they use."""
     if all(isinstance(s, Apply) for s in function.statements):
         return function
-    made = [v for s in statements_within(function.statements) for v in made_by(s)]
-    names = Names(v.name for v in (*function.inputs, *made))
+    names = Names(v.name for v in values_of(function))
     return replace(function, statements=_sunk(function.statements, names))
 
 
