@@ -143,6 +143,15 @@ class ModuleContext:
         finally:
             self.in_check.pop()
 
+    @contextmanager
+    def resumed(self, name: str) -> Iterator[None]:
+        """While more is said of a function that was checked."""
+        self.in_check.append(self.findings[name])
+        try:
+            yield
+        finally:
+            self.in_check.pop()
+
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         return tuple(d for found in (self.own, *self.findings.values()) for d in found.diagnostics)
