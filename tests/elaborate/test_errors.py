@@ -33,7 +33,8 @@ CASES = {
     "blocks that do not fit": ("let f [N] (x : Q8_0[N]) : F32 = 1.0", "K0305", "blocks of 32"),
     "references": (F + "!x", "K0202", "references"),
     "effects": ("let f (x : F32) : F32 ! {rand} = x", "K0202", "effects"),
-    "tests": ('test "a" = true', "K0202", "`test`"),
+    "a test that claims nothing": ('test "a" = 3', "K0302", "what a test claims"),
+    "a reduction without axes": (F + "x * reduce[sum] x", "K0206", "axes=all"),
     "computed list items": (F + "x * [w]", "K0202", "computed values"),
     # calls
     "an operation with too few arguments shows its usage": (F + "max x", "K0203", "usage: max x y"),

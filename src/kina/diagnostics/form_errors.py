@@ -153,8 +153,8 @@ def too_many_arguments(span: Span, name: str, count: int, result: object) -> Dia
     return _error("K0203", f"`{name}` is given {many} too many", span, f"without them this is {result}")
 
 
-def message_wanted(span: Span) -> Diagnostic:
-    return _error("K0203", "`check` wants a message in double quotes", span, "a message is wanted here")
+def message_wanted(span: Span, what: str = "check") -> Diagnostic:
+    return _error("K0203", f"`{what}` wants a message in double quotes", span, "a message is wanted here")
 
 
 def nothing_to_run_over(span: Span, what: str, got: str) -> Diagnostic:

@@ -163,6 +163,15 @@ class ModuleContext:
         finally:
             self.in_check.pop()
 
+    @contextmanager
+    def resumed(self, name: str) -> Iterator[None]:
+        """While more is said of a function that was checked."""
+        self.in_check.append(self.findings[name])
+        try:
+            yield
+        finally:
+            self.in_check.pop()
+
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """All that was said, once: callers of one instance of a generic function say the same about it."""

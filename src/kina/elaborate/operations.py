@@ -9,7 +9,7 @@ from kina.core.ir import Value
 from kina.diagnostics import form_errors
 from kina.diagnostics.diagnostic import Diagnostic, Edit, Help
 from kina.diagnostics.names import nearest
-from kina.dims.dim import Dim
+from kina.dims.dim import Dim, constant
 from kina.elaborate.broadcasting import stretch, stretch_batch
 from kina.elaborate.context import Context, Meaning
 from kina.elaborate.dimensions import read_dim, read_shape, read_size
@@ -50,6 +50,8 @@ def call_operation(
     for p, argument in zip(trailing, arguments[count:], strict=True):
         static[p.name] = _parameter(context, entry, p, argument, operands, rank)
     spans = tuple(a.span for a in arguments[:count])
+    if entry.family == "reduction" and static.get("axes") == ():
+        return _reduced_scalar(context, static, e.span, operands, spans, name)
     return operate(context, entry.name, static, entry.name, e.span, operands, spans, name)
 
 
@@ -63,6 +65,15 @@ def _in_order(context: Context, entry: Entry, arguments: tuple[ast.Expr, ...], t
         help_ = (exchanged(first.span, second.span, "exchange them"),)
         message = f"`{entry.name}` takes its operand first"
         raise context.report(form_errors.bad_attribute(first.span, message, usage(entry), help_))
+
+
+def _reduced_scalar(
+    context: Context, static: Mapping[str, Any], span: Span, operands: tuple[Value, ...], spans: tuple[Span, ...],
+    name: str | None,
+) -> Value:  # fmt: skip
+    """A reduction over all axes of what has none: over its one element."""
+    row = operate(context, "reshape", {"shape": (constant(1),)}, "reshape", span, operands, spans, None)
+    return operate(context, "reduce", {**static, "axes": (0,)}, "reduce", span, (row,), spans, name)
 
 
 def operate(
@@ -138,7 +149,7 @@ def _match_brackets(
         message = f"`{entry.name}` needs {what} in its bracket"
         help_ = missing_axis(entry, target.span, brackets, arguments) if missing in (["axis"], ["axes"]) else ()
         if entry.family == "reduction":
-            help_ = (*help_, Help("to reduce over all axes, name them: axes=[0, 1]"))
+            help_ = (*help_, Help("to reduce over all axes, say so: axes=all"))
         raise context.report(form_errors.bad_attribute(e.span, message, usage(entry), help_))
     return given
 
@@ -225,6 +236,10 @@ def _axis(context: Context, entry: Entry, e: ast.Expr, rank: int, operands: tupl
 
 
 def _axes(context: Context, entry: Entry, e: ast.Expr, rank: int, operands: tuple[Value, ...]) -> tuple[int, ...]:
+    if isinstance(e, ast.Name) and e.text == "all":
+        if context.module.strict:
+            raise context.report(form_errors.sugar(e.span, "`axes=all`", "the axes as numbers"))
+        return tuple(range(rank))
     items = e.items if isinstance(e, ast.ListLiteral) else (e,)
     axes = [_axis(context, entry, item, rank, operands) for item in items]
     if len(set(axes)) != len(axes):

@@ -15,6 +15,7 @@ from kina.syntax import ast
 from kina.types import Type
 
 if TYPE_CHECKING:
+    from kina.elaborate.claims import Test
     from kina.elaborate.generics import Choice, Matching
     from kina.elaborate.incremental import State
     from kina.elaborate.module_context import ModuleContext
@@ -93,6 +94,8 @@ class Elaboration:
     state: State = field(repr=False)
     """For checking the module again after an edit."""
     obligations: tuple[Obligation, ...]
+    tests: tuple[Test, ...] = ()
+    """The module's own tests that have no errors."""
 
     @property
     def owned(self) -> list[tuple[str | None, Diagnostic]]:

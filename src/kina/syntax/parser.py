@@ -175,7 +175,7 @@ class _Parser(FormParser):
         else:
             path = self.name("a module's name or its path in quotes")
             while self.take("."):
-                path += "." + self.name("the name of a module")
+                path += "." + self.module_name()
         alias = self.alias()
         names: tuple[ast.ImportedName, ...] | None = None
         opener = self.position
@@ -187,6 +187,12 @@ class _Parser(FormParser):
                     imported.append(self.imported_name())
             names = tuple(imported)
         return ast.ImportDeclaration(path, quoted, alias or self.alias(), names, span=self.span(start))
+
+    def module_name(self) -> str:
+        """A name after a dot. Here `test` is one: `std.test`."""
+        if not self.take("test"):
+            return self.name("the name of a module")
+        return self.token_text(self.position - 1)
 
     def imported_name(self) -> ast.ImportedName:
         start = self.starts[self.position]
