@@ -139,7 +139,6 @@ class _Operation:
     """An operation as a function."""
 
     entry: Entry
-    target: ast.Name
 
     def misuse(self, span: Span) -> Diagnostic:
         return form_errors.function_where_value(span, self.entry.name, self.entry.operand_names)
@@ -151,7 +150,7 @@ class _Operation:
         self, context: Context, e: ast.Expr, brackets: tuple[ast.Expr, ...], arguments: tuple[ast.Expr, ...],
         expected: Type | None, name: str | None,
     ) -> Meaning:  # fmt: skip
-        return call_operation(context, e, self.target, self.entry, brackets, arguments, infer, expected, name)
+        return call_operation(context, e, self.entry, brackets, arguments, infer, expected, name)
 
 
 def _call(
@@ -192,7 +191,7 @@ def _call_name(
     entry = lookup(target.text)
     if entry is None:
         raise context.report(_unknown(context, target))
-    function = _Operation(entry, target)
+    function = _Operation(entry)
     if takes_fewer(entry, len(arguments)) and (not arguments or isinstance(expected, Arrow)):
         missing = entry.operand_names[len(arguments) :]
         return partial(context, function, entry.name, brackets, arguments, missing)
@@ -201,7 +200,7 @@ def _call_name(
 
 _KNOWN_OPERATIONS = frozenset(
     """
-    split roll conv max_pool avg_pool gather take_along scatter dynamic_slice update_slice
+    conv max_pool avg_pool gather take_along scatter dynamic_slice update_slice
     argmax argmin one_hot top_k sort argsort nonzero compress
     uniform normal bernoulli categorical cumsum cumprod cummax stop_gradient grad value_and_grad vjp jvp jacobian
     hessian checkpoint custom_vjp print emit with_seed ref

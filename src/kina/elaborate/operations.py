@@ -19,7 +19,7 @@ from kina.elaborate.spellings import spellings, usage
 from kina.elaborate.suggestions import call_advice
 from kina.elaborate.type_expressions import read_dtype
 from kina.ops import Entry, lookup
-from kina.ops.base import Kind, Parameter, result_type
+from kina.ops.base import Kind, Operation, Parameter, result_type
 from kina.source import Span
 from kina.syntax import ast
 from kina.types import DType, Tensor, Type, shape_text
@@ -29,25 +29,43 @@ _BOOL = Tensor(DType.BOOL, ())
 
 
 def call_operation(
-    context: Context, e: ast.Expr, target: ast.Name, entry: Entry, brackets: tuple[ast.Expr, ...],
-    arguments: tuple[ast.Expr, ...], infer: Infer, expected: Type | None, name: str | None,
+    context: Context, e: ast.Expr, entry: Entry, brackets: tuple[ast.Expr, ...], arguments: tuple[ast.Expr, ...],
+    infer: Infer, expected: Type | None, name: str | None,
 ) -> Value:  # fmt: skip
     """`operation[attributes] operands parameters`."""
+    hint = expected if entry.keeps_dtype else None
+    operands, spans, static = read_call(context, e, entry, brackets, arguments, infer, hint)
+    return operate(context, entry.name, static, entry.name, e.span, operands, spans, name)
+
+
+def form(name: str, operands: tuple[str, ...], parameters: tuple[Parameter, ...]) -> Entry:
+    """What is written like an operation and stands for several."""
+
+    def build(**static: object) -> Operation:
+        raise AssertionError(f"{name} is no operation of core")
+
+    return Entry(name, "form", "", "", operands, False, parameters, build, lambda: ())
+
+
+def read_call(
+    context: Context, e: ast.Expr, entry: Entry, brackets: tuple[ast.Expr, ...], arguments: tuple[ast.Expr, ...],
+    infer: Infer, hint: Type | None,
+) -> tuple[tuple[Value, ...], tuple[Span, ...], dict[str, Any]]:  # fmt: skip
+    """The operands with their places, and the static parameters, of a call that is written like an operation's."""
     trailing = [p for p in entry.parameters if not p.bracket]
     count = len(arguments) - len(trailing)
     fixed = len(entry.operand_names)
     attributes = _match_brackets(context, e.span, entry, brackets)
     if count < (fixed - 1 if entry.variadic else fixed) or (count > fixed and not entry.variadic):
-        raise context.report(_wrong_count(e, target, entry, arguments))
-    operands = _operands(context, entry, arguments[:count], infer, expected if entry.keeps_dtype else None)
+        raise context.report(_wrong_count(e, entry, arguments))
+    operands = _operands(context, entry, arguments[:count], infer, hint)
     rank = operands[0].type.rank if operands else 0
     static: dict[str, Any] = {}
     for p, written in attributes.items():
         static[p.name] = _parameter(context, entry, p, written, operands, rank)
     for p, argument in zip(trailing, arguments[count:], strict=True):
         static[p.name] = _parameter(context, entry, p, argument, operands, rank)
-    spans = tuple(a.span for a in arguments[:count])
-    return operate(context, entry.name, static, entry.name, e.span, operands, spans, name)
+    return operands, tuple(a.span for a in arguments[:count]), static
 
 
 def operate(
@@ -148,8 +166,10 @@ def _attribute_advice(item: ast.NamedItem, entry: Entry, names: list[str]) -> tu
     return (Help(f"did you mean `{match}`?", (Edit(at, match),)),)
 
 
-def _wrong_count(e: ast.Expr, target: ast.Name, entry: Entry, arguments: tuple[ast.Expr, ...]) -> Diagnostic:
+def _wrong_count(e: ast.Expr, entry: Entry, arguments: tuple[ast.Expr, ...]) -> Diagnostic:
     wanted = [*entry.operand_names, *(p.name for p in entry.parameters if not p.bracket)]
+    function = e.function if isinstance(e, ast.Apply) else e
+    target = function.target if isinstance(function, ast.Bracket) else function
     help_ = call_advice(e, target.span, arguments, missing=len(arguments) < len(wanted))
     got = len(arguments)
     return form_errors.wrong_argument_count(e.span, entry.name, wanted, got, usage(entry), help_, entry.variadic)
