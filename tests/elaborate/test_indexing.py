@@ -22,6 +22,12 @@ X = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
         (":, :-2", "F32[A, B - 2, C]", X[:, :-2]),
         ("A - 1, B div 2, 0", "F32", X[2, 2, 0]),
         ("...", "F32[A, B, C]", X),
+        ("::2, :, ::-1", "F32[cdiv(A, 2), B, C]", X[::2, :, ::-1]),
+        ("..., 1:-1:2", "F32[A, B, cdiv(C - 2, 2)]", X[..., 1:-1:2]),
+        (":, ::-2", "F32[A, cdiv(B, 2), C]", X[:, ::-2]),
+        (":, -2:0:-1", "F32[A, B - 2, C]", X[:, -2:0:-1]),
+        ("1::-1", "F32[2, B, C]", X[1::-1]),
+        ("::A", "F32[1, B, C]", X[::3]),
     ],
 )
 def test_an_index_picks_what_numpy_picks(check, index, type_, want):
@@ -39,7 +45,8 @@ def test_an_index_picks_what_numpy_picks(check, index, type_, want):
         ("2", "K0305", "does not always hold"),
         ("0, 0, 0, 0", "K0206", "4 items, and the tensor 3 axes"),
         ("..., 0, ...", "K0206", "stands twice"),
-        ("::2", "K0202", "slices with a step"),
+        ("::0", "K0206", "the step is 0"),
+        ("::B", "K0305", "the step has to be positive"),
         ("x", "K0202", "computed value"),
         ("3:2", "K0305", "cannot end before it starts"),
     ],

@@ -67,6 +67,15 @@ JAX: dict[str, Callable[..., Any]] = {
     "concat": lambda *xs, axis: jnp.concatenate(xs, axis),
     "flatten_pair": lambda x, axis: x.reshape(*x.shape[:axis], -1, *x.shape[axis + 2 :]),
     "slice": lambda x, axis, start, stop: jax.lax.slice_in_dim(x, start, stop, axis=axis),
+    "every": lambda x, axis, n: x[(*[slice(None)] * axis, slice(None, None, n))],
+    "roll": lambda x, axis, n: jnp.roll(x, n, axis),
+    "windows": lambda x, axis, size, step, dilation: jnp.stack(
+        [
+            jnp.take(x, jnp.arange(size) * dilation + start, axis)
+            for start in range(0, x.shape[axis] - dilation * (size - 1), step)
+        ],
+        axis,
+    ),
     "flip": lambda x, axis: jnp.flip(x, axis),
     "repeat": lambda x, axis, n: jnp.concatenate([x] * n, axis),
     "pad": lambda x, axis, lo, hi: jnp.pad(x, [(lo, hi) if a == axis else (0, 0) for a in range(x.ndim)]),

@@ -65,12 +65,26 @@ def _one_for_each_axis(context: Context, e: ast.Bracket, rank: int) -> list[ast.
 
 
 def _sliced(context: Context, e: ast.Bracket, x: Value, axis: int, item: ast.Slice) -> Value:
-    if item.step is not None:
-        raise context.report(form_errors.unsupported(item.span, "slices with a step"))
+    """`start:stop:step`, the step positive or a negative number: then the elements come from the last back."""
     size = x.type.shape[axis]
-    start = _position(context, item.start, size) if item.start is not None else constant(0)
-    stop = _position(context, item.stop, size) if item.stop is not None else size
-    return _slice(context, item.span, e.target.span, x, axis, start, stop)
+    step = read_dim(context, item.step) if item.step is not None else constant(1)
+    if step.value == 0:
+        raise context.report(form_errors.bad_index(item.span, "the step is 0"))
+    backwards = step.value is not None and step.value < 0
+    first = _position(context, item.start, size) if item.start is not None else None
+    end = _position(context, item.stop, size) if item.stop is not None else None
+    if backwards:
+        first, end = (bound if bound is None else bound + 1 for bound in (end, first))
+    start, stop = constant(0) if first is None else first, size if end is None else end
+    at = e.target.span
+    if first is not None or end is not None:
+        x = _slice(context, item.span, at, x, axis, start, stop)
+    if backwards:
+        x = operate(context, "flip", {"axis": axis}, "flip", item.span, (x,), (at,), None)
+    n = -step if backwards else step
+    if n.value == 1:
+        return x
+    return operate(context, "every", {"axis": axis, "n": n}, "every", item.span, (x,), (at,), None)
 
 
 def _picked(context: Context, e: ast.Bracket, x: Value, axis: int, item: ast.Expr) -> Value:

@@ -21,7 +21,7 @@ from kina.elaborate.spellings import spellings, usage
 from kina.elaborate.suggestions import call_advice
 from kina.elaborate.type_expressions import read_dtype
 from kina.ops import Entry, lookup
-from kina.ops.base import Kind, Parameter, result_type
+from kina.ops.base import Kind, Operation, Parameter, result_type
 from kina.source import Span
 from kina.syntax import ast
 from kina.types import DType, Tensor, Type, shape_text
@@ -35,6 +35,27 @@ def call_operation(
     arguments: tuple[ast.Expr, ...], infer: Infer, expected: Type | None, name: str | None,
 ) -> Value:  # fmt: skip
     """`operation[attributes] operands parameters`."""
+    hint = expected if entry.keeps_dtype else None
+    operands, spans, static = read_call(context, e, target, entry, brackets, arguments, infer, hint)
+    if entry.family == "reduction" and static.get("axes") == ():
+        return _reduced_scalar(context, static, e.span, operands, spans, name)
+    return operate(context, entry.name, static, entry.name, e.span, operands, spans, name)
+
+
+def form(name: str, operands: tuple[str, ...], parameters: tuple[Parameter, ...]) -> Entry:
+    """What is written like an operation and stands for several."""
+
+    def build(**static: object) -> Operation:
+        raise AssertionError(f"{name} is no operation of core")
+
+    return Entry(name, "form", "", "", operands, False, parameters, build, lambda: ())
+
+
+def read_call(
+    context: Context, e: ast.Expr, target: ast.Name, entry: Entry, brackets: tuple[ast.Expr, ...],
+    arguments: tuple[ast.Expr, ...], infer: Infer, hint: Type | None,
+) -> tuple[tuple[Value, ...], tuple[Span, ...], dict[str, Any]]:  # fmt: skip
+    """The operands with their places, and the static parameters, of a call that is written like an operation's."""
     trailing = [p for p in entry.parameters if not p.bracket]
     count = len(arguments) - len(trailing)
     fixed = len(entry.operand_names)
@@ -42,17 +63,14 @@ def call_operation(
     if count < (fixed - 1 if entry.variadic else fixed) or (count > fixed and not entry.variadic):
         raise context.report(_wrong_count(e, target, entry, arguments))
     _in_order(context, entry, arguments, trailing)
-    operands = _operands(context, entry, arguments[:count], infer, expected if entry.keeps_dtype else None)
+    operands = _operands(context, entry, arguments[:count], infer, hint)
     rank = operands[0].type.rank if operands else 0
     static: dict[str, Any] = {}
     for p, written in attributes.items():
         static[p.name] = _parameter(context, entry, p, written, operands, rank)
     for p, argument in zip(trailing, arguments[count:], strict=True):
         static[p.name] = _parameter(context, entry, p, argument, operands, rank)
-    spans = tuple(a.span for a in arguments[:count])
-    if entry.family == "reduction" and static.get("axes") == ():
-        return _reduced_scalar(context, static, e.span, operands, spans, name)
-    return operate(context, entry.name, static, entry.name, e.span, operands, spans, name)
+    return operands, tuple(a.span for a in arguments[:count]), static
 
 
 def _in_order(context: Context, entry: Entry, arguments: tuple[ast.Expr, ...], trailing: list[Parameter]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from kina.dims.atoms import FloorDiv, Modulo, Variable
+from kina.dims.atoms import Atom, FloorDiv, Modulo, Variable
 from kina.dims.dim import Dim, constant, floor_div, modulo, of_monomial, variable
 from kina.dims.division import divide
 from kina.dims.proposition import Comparison
@@ -173,7 +173,7 @@ def simplify_index(index: Dim, facts: Facts) -> Dim:
     if all(isinstance(atom, Variable) for atom in index.atoms()):
         return index
 
-    def resolve(atom: object) -> Dim:
+    def resolve(atom: Atom) -> Dim:
         match atom:
             case FloorDiv(first, second):
                 return _divided(simplify_index(first, facts), simplify_index(second, facts), facts)[0]
@@ -181,7 +181,8 @@ def simplify_index(index: Dim, facts: Facts) -> Dim:
                 return _divided(simplify_index(first, facts), simplify_index(second, facts), facts)[1]
             case Variable(name):
                 return variable(name)
-        raise AssertionError(f"an index never holds {atom}")
+            case _:  # a size, such as the least of two
+                return of_monomial((atom,))
 
     return index.rebuild(resolve)
 

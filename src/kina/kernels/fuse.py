@@ -28,9 +28,9 @@ from kina.kernels.expressions import COSTLY, canonical, free_variables, rebuild,
 from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, Loop, LoopKernel, Operand, Step
 from kina.kernels.memory import bytes_of
 from kina.kernels.parts import in_parts
-from kina.ops.arranging import Unflatten
 from kina.kernels.ranges import NoBound
 from kina.kernels.regions import Reasons, Region, dimensions_of, refuse_unknown_forms
+from kina.ops.arranging import Unflatten
 from kina.ops.contractions import Matmul
 from kina.ops.scalar import Call, Element, Index, Pieces, Reduce, Scalar
 from kina.ops.shape import ExpandDims, FlattenPair, Reinterpret, Reshape, Squeeze

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kina.dims.atoms import Atom, CeilDiv, FloorDiv, Maximum, Minimum, Modulo, Variable, parts
-from kina.dims.dim import Dim
+from kina.dims.dim import Dim, of_monomial
 from kina.types import DType
 
 _REGISTER = {
@@ -189,6 +189,10 @@ class Code:
     def _atom(self, atom: Atom, constant: bool) -> str:
         if isinstance(atom, Variable):
             return self._variables[atom.name]
+        if not constant:
+            alone = of_monomial((atom,))
+            if not any(name.startswith("%") for name in alone.variables):
+                return self.dim(alone)  # a size inside an index: in the entry block, and maybe of negative numbers
         place = self.at_entry if constant else self.let
         first, second = (self.dim(part) for part in parts(atom))
         match atom:

@@ -1,0 +1,137 @@
+"""Operations that walk along an axis in steps: every n-th slice, windows that may overlap, and a turn of the axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kina.dims.dim import Dim, ceil_div, constant, floor_div, maximum, modulo, variable
+from kina.dims.proposition import Comparison
+from kina.lazy import np
+from kina.ops.base import Array, Kind, Operation, Rule, Sample, argument, attribute, operation
+from kina.ops.scalar import Element, Index, Pieces, Scalar
+from kina.types import DType, Tensor
+
+_A, _B, _C, _N = map(variable, "ABCN")
+_ONE, _TWO, _THREE = map(constant, (1, 2, 3))
+
+
+def _f32(*shape: Dim) -> Tensor:
+    return Tensor(DType.F32, shape)
+
+
+def _moved(index: Index, axis: int, *position: Dim, drop: int = 1) -> Index:
+    """The index with other positions for the `drop` axes from `axis` on."""
+    return (*index[:axis], *position, *index[axis + drop :])
+
+
+@operation("every", family="shape", torch="x[::n]")
+class Every(Operation):
+    """Every n-th slice along `axis`, from the first: `[a, b, c, d, e] -> [a, c, e]`. `x[::2]` is the same."""
+
+    axis: int = attribute(Kind.AXIS)
+    n: Dim = argument(Kind.SIZE)
+    linear = True
+    moves = True
+
+    def type(self, rule: Rule, *operands: Tensor) -> Tensor:
+        (x,) = operands
+        rule.require(Comparison(">=", self.n, _ONE), "the step has to be positive")
+        return x.with_axis(self.axis, ceil_div(x.shape[self.axis], self.n))
+
+    def reference(self, *operands: Array) -> Array:
+        return operands[0][(*[slice(None)] * self.axis, slice(None, None, int(self.n)))]
+
+    def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
+        return Element(0, _moved(index, self.axis, index[self.axis] * self.n))
+
+    @classmethod
+    def samples(cls) -> Sequence[Sample]:
+        return [
+            Sample(cls(0, _TWO), (_f32(_A, _B),)),
+            Sample(cls(1, _THREE), (_f32(_A, _B),)),
+            Sample(cls(1, _C + 1), (_f32(_A, _B, _N),)),
+        ]
+
+
+@operation("roll", family="shape", torch="x.roll(n, dims=axis)")
+class Roll(Operation):
+    """The slices along `axis` moved `n` places on, round the end: `roll[axis=0] [a, b, c] 1` is `[c, a, b]`.
+
+    `n` may be negative, and more than the size of the axis.
+    """
+
+    axis: int = attribute(Kind.AXIS)
+    n: Dim = argument(Kind.DIM)
+    linear = True
+    moves = True
+
+    def type(self, rule: Rule, *operands: Tensor) -> Tensor:
+        return operands[0]
+
+    def reference(self, *operands: Array) -> Array:
+        return np.roll(operands[0], int(self.n), self.axis)
+
+    def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
+        """The slices that went round the end, then the others: an empty axis has neither."""
+        size, position = operands[0].shape[self.axis], index[self.axis]
+        shift = modulo(self.n, maximum(size, _ONE))
+        around, others = (Element(0, _moved(index, self.axis, position + by - shift)) for by in (size, constant(0)))
+        return Pieces(position, ((shift, around), (size, others)))
+
+    @classmethod
+    def samples(cls) -> Sequence[Sample]:
+        return [
+            Sample(cls(0, _ONE), (_f32(_A, _B),)),
+            Sample(cls(1, -_C), (_f32(_A, _B, _N),)),
+            Sample(cls(1, _C * 3 + 2), (_f32(_A, _B),)),
+        ]
+
+
+@operation("windows", family="shape", torch="x.unfold(axis, size, step)")
+class Windows(Operation):
+    """Windows of `size` elements along `axis`, `step` apart: `[..., L, ...] -> [..., W, size, ...]`.
+
+    The elements of a window are `dilation` apart, so that it reaches over `dilation * (size - 1) + 1`, and as many
+    windows are taken as fit: `W = (L - dilation * (size - 1) - 1) div step + 1`. Costs nothing by itself.
+    """
+
+    axis: int = attribute(Kind.AXIS)
+    size: Dim = attribute(Kind.SIZE)
+    step: Dim = attribute(Kind.SIZE)
+    dilation: Dim = attribute(Kind.SIZE)
+    linear = True
+    moves = True
+
+    @property
+    def reach(self) -> Dim:
+        """Over how many elements a window reaches."""
+        return self.dilation * (self.size - 1) + 1
+
+    def type(self, rule: Rule, *operands: Tensor) -> Tensor:
+        (x,) = operands
+        length = x.shape[self.axis]
+        rule.require(Comparison(">=", self.step, _ONE), "the step from window to window has to be positive")
+        rule.require(Comparison(">=", self.size, _ONE), "a window has to have an element")
+        why = f"a window has to fit into axis {self.axis} of size {length}"
+        rule.require(Comparison("<=", self.reach, length), why)
+        count = floor_div(length - self.reach, self.step) + 1
+        return x.with_shape((*x.shape[: self.axis], count, self.size, *x.shape[self.axis + 1 :]))
+
+    def reference(self, *operands: Array) -> Array:
+        (x,) = operands
+        count = (x.shape[self.axis] - int(self.reach)) // int(self.step) + 1
+        starts = np.arange(count)[:, None] * int(self.step)
+        return np.take(x, starts + np.arange(int(self.size)) * int(self.dilation), axis=self.axis)
+
+    def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
+        window, element = index[self.axis : self.axis + 2]
+        return Element(0, _moved(index, self.axis, window * self.step + element * self.dilation, drop=2))
+
+    @classmethod
+    def samples(cls) -> Sequence[Sample]:
+        return [
+            Sample(cls(0, _ONE, _ONE, _ONE), (_f32(_A + 1, _B),)),
+            Sample(cls(1, _THREE, _TWO, _ONE), (_f32(_A, _B + 3, _C),)),
+            Sample(cls(1, _TWO, _ONE, _N), (_f32(_A, _B + _N + 1),)),
+            Sample(cls(0, _THREE, _N + 1, _TWO), (_f32(_A + 5, _B),)),
+        ]
