@@ -23,7 +23,7 @@ let layer [B, S, D, H] (x : F32[B, S, D]) (norm : F32[D]) (up : F32[D, H]) (down
 Most functions take any float dtype and any axes in front, which shapes show as `...`; all operands of a call have one
 dtype. Each is checked for every size with nothing left for run time, has tests with values by hand beside it (`kina
 test src/kina/std/nn.kina`), and is compared with NumPy by reference and natively. A bracket stands where the arguments
-do not tell all sizes: these are then given in order, `causal_mask[Q, K]`, or by name from Python, `causal_mask(Q=2, K=5)`.
+do not tell all sizes: these are then given in order, `causal_mask[Q, K]`, by name from Python: `causal_mask(Q=2, K=5)`.
 `examples/short/` has programs over it.
 """
 
