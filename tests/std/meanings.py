@@ -169,10 +169,10 @@ def feed(draw: Draw, z: Sizes) -> tuple[Any, ...]:
     return draw(*rows, n, d), draw(d, n), draw(d, n), draw(n, d)
 
 
-def heads(draw: Draw, z: Sizes) -> tuple[Any, ...]:
-    """Six query heads over two key heads; n queries, d more keys."""
+def heads(draw: Draw, z: Sizes, shared: int = 1) -> tuple[Any, ...]:
+    """Six query heads, each key head shared by some of them; n queries, d more keys."""
     _, n, d = z
-    return draw(2, 6, n, d), draw(2, 2, n + d, d), draw(2, 2, n + d, 3)
+    return draw(2, 6, n, d), draw(2, 6 // shared, n + d, d), draw(2, 6 // shared, n + d, 3)
 
 
 NN = {
@@ -221,6 +221,13 @@ NN = {
     "attention": Meaning(lambda draw, z: (*heads(draw, z), 0.3), attend),
     "masked_attention": Meaning(
         lambda draw, z: (*heads(draw, z), visible(z[1], z[1] + z[2], 3), 0.3),
+        lambda q, k, v, mask, scale: attend(q, k, v, scale, mask),
+    ),
+    "share_heads": Meaning(
+        lambda draw, z: (draw(2, 3, z[1], z[2]),), lambda x, H: np.repeat(x, H // 3, 1), lambda z: {"H": 6}, True  # noqa: N803
+    ),
+    "grouped_attention": Meaning(
+        lambda draw, z: (*heads(draw, z, 3), visible(z[1], z[1] + z[2], 3), 0.3),
         lambda q, k, v, mask, scale: attend(q, k, v, scale, mask),
     ),
     "cache_append": Meaning(

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from meanings import MEANINGS, Meaning, Sizes
+from std_page import page
 
 import kina
 from kina import std
@@ -20,6 +21,7 @@ from kina.host.module import Module
 from kina.host.testing import run_test
 from kina.pipeline import Checked
 from kina.pipeline import check as check_source
+from kina.source import Source
 from kina.syntax.parser import parse
 from kina.syntax.printer import format_module
 
@@ -153,3 +155,15 @@ def test_the_modules_are_in_the_wheel(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     inside = zipfile.ZipFile(wheel).namelist()
     assert {f"kina/std/{name.removeprefix('std.')}.kina" for name in std.names()} <= set(inside)
+
+
+def test_the_page_lists_every_function_as_it_is(update_golden: bool) -> None:
+    file = Path(__file__).parents[2] / "docs" / "std.md"
+    if update_golden:
+        file.write_text(page(), encoding="utf-8")
+    assert file.read_text(encoding="utf-8") == page(), "run `make golden`"
+
+
+def test_the_program_on_the_page_is_right() -> None:
+    program = page().split("```kina\n")[1].split("```")[0]
+    assert check_source(Source("page.kina", program)).diagnostics == ()
