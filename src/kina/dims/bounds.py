@@ -121,7 +121,7 @@ class Bounds:
         divisions = {a: None for p, _ in [(goal, 0), *facts] for a in p.atoms() if isinstance(a, FloorDiv)}
         for division in divisions:
             a, b = division.first, division.second
-            if b.value is not None or len(a.terms) != 1 or a.terms[0][1] != 1:
+            if len(a.terms) != 1 or a.terms[0][1] != 1:
                 continue
             value = of_monomial((division,))
             for bound, used in facts:
@@ -132,6 +132,8 @@ class Bounds:
                         of_quotient = bound + b * value + b - 1 - a
                     case _:
                         continue
+                if b.value is not None:
+                    found.append((tightened(of_quotient), used))
                 found += [(p, used | by) for p, by in self.divided(of_quotient)]
         return found
 

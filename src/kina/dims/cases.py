@@ -90,13 +90,13 @@ def _few_values(division: FloorDiv, bounds: Bounds, budget: Budget) -> Distincti
 
 
 def _multiple_and_remainder(division: FloorDiv, bounds: Bounds) -> Distinction | None:
-    """`x = b*q + r` with `r < b` for a term `x` of the numerator, where `b` is no number: a single case.
+    """`x = b*q + r` with `r < b` for a term `x` of the numerator, where `b` is no small number: a single case.
 
     `q` and `r` are variables of ours, `x div b` and `x mod b`. They exist and are natural, because `b` is positive and
     `x` natural. Every other division of `x` is then one of `r`, which is small.
     """
     a, b = division.first, division.second
-    if b.value is not None:
+    if b.value is not None and b.value <= _LARGEST_MODULUS:
         return None
     for monomial, _ in a.terms:
         if not monomial or not _splits(monomial, b) or not bounds.natural_monomial(monomial):
