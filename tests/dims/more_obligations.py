@@ -76,7 +76,11 @@ CONVOLUTIONS: list[Obligation] = [
     ("dilated_extent", "d >= 1 and k >= 1", "d * (k - 1) + 1 >= k"),
     ("dilated_outputs", "k >= 1 and d >= 1 and d * (k - 1) < W", "W - d * (k - 1) >= 1 and W - d * (k - 1) <= W"),
     ("dilated_reads_inside", "d >= 1 and k >= 1 and i < W - d * (k - 1) and j < k", "i + j * d < W"),
-    ("strided_dilated_reads_inside", "s >= 1 and d >= 1 and k >= 1 and W >= d * (k - 1) + 1 and i < (W - d * (k - 1) - 1) // s + 1 and j < k", "i * s + j * d < W"),
+    (
+        "strided_dilated_reads_inside",
+        "s >= 1 and d >= 1 and k >= 1 and W >= d * (k - 1) + 1 and i < (W - d * (k - 1) - 1) // s + 1 and j < k",
+        "i * s + j * d < W",
+    ),
     ("same_padding_strided", "s >= 1 and W >= 1", "(W - 1) // s + 1 == cdiv(W, s)"),
     ("causal_padding", "k >= 1", "(W + (k - 1)) - k + 1 == W"),
     ("causal_dilated_padding", "k >= 1 and d >= 1", "W + d * (k - 1) - d * (k - 1) == W"),
@@ -92,7 +96,11 @@ CONVOLUTIONS: list[Obligation] = [
     ("upsample_back", "s >= 1", "(s * H) // s == H"),
     ("unet_skip_matches", "H % 8 == 0", "2 * (2 * (2 * (H // 2 // 2 // 2))) == H"),
     ("output_padding", "s >= 1 and H >= 1", "((H - 1) // s) * s + 1 + (H - 1) % s == H"),
-    ("im2col_rows", "H >= k and W >= k and i < H - k + 1 and j < W - k + 1", "i * (W - k + 1) + j < (H - k + 1) * (W - k + 1)"),
+    (
+        "im2col_rows",
+        "H >= k and W >= k and i < H - k + 1 and j < W - k + 1",
+        "i * (W - k + 1) + j < (H - k + 1) * (W - k + 1)",
+    ),
     ("conv_shrinks_by_stride", "s >= 1 and k >= 1 and W >= k", "((W - k) // s) * s + k <= W"),
     ("more_stride_less_output", "s >= 1 and t >= s and W >= k", "(W - k) // t <= (W - k) // s"),
 ]
@@ -104,7 +112,11 @@ HEADS: list[Obligation] = [
     ("fused_qkv", "Q % K == 0 and K > 0", "Q * D + 2 * K * D == (Q // K + 2) * K * D"),
     ("packed_kv_columns", "c < 2 * K * D and D > 0", "c // D < 2 * K"),
     ("heads_of_rank", "H % P == 0 and P > 0 and r < P and h < H // P", "r * (H // P) + h < H"),
-    ("both_heads_shard", "Q % K == 0 and K % P == 0 and K > 0 and P > 0", "Q % P == 0 and (Q // K) * (K // P) == Q // P"),
+    (
+        "both_heads_shard",
+        "Q % K == 0 and K % P == 0 and K > 0 and P > 0",
+        "Q % P == 0 and (Q // K) * (K // P) == Q // P",
+    ),
     ("groups_do_not_depend_on_rank", "Q == G * K and K % P == 0 and P > 0", "Q // P == G * (K // P)"),
     ("head_size_even", "D % (2 * H) == 0 and H > 0", "(D // H) % 2 == 0"),
     ("rope_index", "D % 2 == 0 and i < D // 2", "2 * i + 1 < D and i + D // 2 < D"),
@@ -134,7 +146,11 @@ EXPERTS: list[Obligation] = [
 ]
 
 IMAGES: list[Obligation] = [
-    ("patch_grid", "H % P == 0 and W % P == 0 and P > 0 and i < H // P and j < W // P", "i * (W // P) + j < (H // P) * (W // P)"),
+    (
+        "patch_grid",
+        "H % P == 0 and W % P == 0 and P > 0 and i < H // P and j < W // P",
+        "i * (W // P) + j < (H // P) * (W // P)",
+    ),
     ("patch_pixel", "H % P == 0 and P > 0 and i < H // P and y < P", "i * P + y < H"),
     ("patches_of_padded", "P > 0", "(cdiv(H, P) * P) // P == cdiv(H, P)"),
     ("class_token", "H % P == 0 and P > 0", "(H // P) * (H // P) + 1 - 1 == (H // P) * (H // P)"),
@@ -260,7 +276,11 @@ DIVISIBILITY: list[Obligation] = [
     ("quotient_of_larger_divisor", "C > 0 and D >= C", "A // D <= A // C"),
     ("remainder_of_smaller", "A < C", "A % C == A and A // C == 0"),
     ("sum_of_floors", "C > 0", "A // C + B // C <= (A + B) // C and (A + B) // C <= A // C + B // C + 1"),
-    ("sum_of_ceilings", "C > 0", "cdiv(A + B, C) <= cdiv(A, C) + cdiv(B, C) and cdiv(A, C) + cdiv(B, C) <= cdiv(A + B, C) + 1"),
+    (
+        "sum_of_ceilings",
+        "C > 0",
+        "cdiv(A + B, C) <= cdiv(A, C) + cdiv(B, C) and cdiv(A, C) + cdiv(B, C) <= cdiv(A + B, C) + 1",
+    ),
     ("five_step_chain", "A % B == 0 and B % C == 0 and C % D == 0 and D % E == 0 and E % F == 0", "A % F == 0"),
     ("divides_square", "A % B == 0 and B > 0", "(A * A) % (B * B) == 0"),
     ("common_divisor_of_sum_and_part", "(A + B) % C == 0 and B % C == 0", "A % C == 0"),
@@ -297,7 +317,11 @@ PRODUCTS: list[Obligation] = [
     ("larger_area", "a * b > A * B and a <= A", "b > B"),
     ("flat_index_injective", "i * S + j == k * S + l and j < S and l < S", "i == k and j == l"),
     ("flat_index_order", "i < k and j < S", "i * S + j < k * S + l"),
-    ("flat_index_five", "a < A and b < B and c < C and d < D and e < E", "(((a * B + b) * C + c) * D + d) * E + e < A * B * C * D * E"),
+    (
+        "flat_index_five",
+        "a < A and b < B and c < C and d < D and e < E",
+        "(((a * B + b) * C + c) * D + d) * E + e < A * B * C * D * E",
+    ),
     ("column_major", "i < A and j < B", "j * A + i < A * B"),
     ("strided_end", "n >= 1 and (n - 1) * s < L and i < n", "i * s < L"),
     ("reversed_index", "i < N", "N - 1 - i < N and N - 1 - i >= 0"),

@@ -7,8 +7,8 @@ import sys
 from itertools import islice, product
 
 import pytest
+from catalogue import PROVED, REFUTED
 from notation import facts, prop
-from obligations import PROVED, REFUTED
 
 from kina.dims import smt
 from kina.dims.proposition import variables

@@ -109,8 +109,8 @@ def _multiple_and_remainder(division: FloorDiv, bounds: Bounds) -> Distinction |
 
 
 def _splits(monomial: Monomial, b: Dim) -> bool:
-    """Whether the term is one of variables alone, and not all in the denominator: then it can be rewritten."""
-    return all(isinstance(a, Variable) for a in monomial) and not {a.name for a in monomial if isinstance(a, Variable)} & b.variables
+    """Whether the term is one of variables alone, none of them in the denominator: then it can be rewritten."""
+    return all(isinstance(a, Variable) and a.name not in b.variables for a in monomial)
 
 
 def _residues(divisions: Iterable[Atom], bounds: Bounds) -> Distinction | None:
