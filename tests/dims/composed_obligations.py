@@ -150,7 +150,9 @@ PROVED: list[tuple[str, str, str]] = [
     ("cases_three", "(a == 1 or a == 2) and (b == 1 or b == 2) and (c == 1 or c == 2)", "a * b * c <= 8"),
     (
         "many_facts",
-        "B > 0 and S > 0 and D % H == 0 and H % K == 0 and K > 0 and H > 0 and S % C == 0 and C > 0 and C % w == 0 and w > 0 and E % P == 0 and P > 0 and V % 64 == 0 and L >= 1 and T <= S and F == 4 * D",
+        "B > 0 and S > 0 and D % H == 0 and H % K == 0 and K > 0 and H > 0 and S % C == 0 and C > 0 and "
+        "C % w == 0 and w > 0 and E % P == 0 and P > 0 and V % 64 == 0 and L >= 1 and T <= S and "
+        "F == 4 * D",
         "F % K == 0 and S % w == 0 and (S // C) * (C // w) == S // w",
     ),
 ]
@@ -169,12 +171,14 @@ REFUTED: list[tuple[str, str, str]] = [
     ("either_size_by_32", "D == 64 or D == 80 or D == 96", "D % 32 == 0"),
     (
         "many_facts_product",
-        "B > 0 and S > 0 and D % H == 0 and H % K == 0 and K > 0 and H > 0 and S % C == 0 and C > 0 and C % w == 0 and w > 0 and E % P == 0 and P > 0",
+        "B > 0 and S > 0 and D % H == 0 and H % K == 0 and K > 0 and H > 0 and S % C == 0 and C > 0 and "
+        "C % w == 0 and w > 0 and E % P == 0 and P > 0",
         "D % (H * K) == 0",
     ),
     (
         "many_facts_unrelated",
-        "B > 0 and S > 0 and D % H == 0 and H % K == 0 and K > 0 and H > 0 and S % C == 0 and C > 0 and C % w == 0 and w > 0 and E % P == 0 and P > 0",
+        "B > 0 and S > 0 and D % H == 0 and H % K == 0 and K > 0 and H > 0 and S % C == 0 and C > 0 and "
+        "C % w == 0 and w > 0 and E % P == 0 and P > 0",
         "D % w == 0",
     ),
 ]

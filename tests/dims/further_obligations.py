@@ -215,7 +215,8 @@ PROVED: list[tuple[str, str, str]] = [
     (
         "mesh_round",
         "d < D and p < P and t < T",
-        "((d * P + p) * T + t) // T % P == p and ((d * P + p) * T + t) // (P * T) == d and ((d * P + p) * T + t) % T == t",
+        "((d * P + p) * T + t) // T % P == p and ((d * P + p) * T + t) // (P * T) == d and "
+        "((d * P + p) * T + t) % T == t",
     ),
     ("mesh_recompose", "P > 0 and T > 0", "(n // (P * T)) * (P * T) + (n // T % P) * T + n % T == n"),
     (

@@ -99,9 +99,10 @@ def hypotheses(names=NAMES):
     size, number = st.sampled_from([variable(n) for n in names]), st.integers(1, 6).map(constant)
     positive = st.builds(lambda n: Comparison(">", n, constant(0)), size)
     relation = st.sampled_from(["<", "<=", "!=", "="])
+    remainder = st.integers(0, 2).map(constant)
     simple = st.one_of(
         st.builds(Comparison, relation, size, size),
-        st.builds(lambda a, b, r: equal(modulo(a, b), r), size, st.one_of(size, number), st.integers(0, 2).map(constant)),
+        st.builds(lambda a, b, r: equal(modulo(a, b), r), size, st.one_of(size, number), remainder),
         st.builds(lambda a, b, c: Comparison("<", a, ceil_div(b, c)), size, size, st.one_of(size, number)),
         st.builds(lambda a, b, c: at_most(c, minimum(a, b)), size, size, size),
         st.builds(lambda r, a, b, c: Comparison(r, a * b, c), relation, size, size, st.one_of(size, number)),
