@@ -1,4 +1,4 @@
-"""The prover on random questions, each answer checked at all small sizes.
+"""The prover on random questions, each answer checked at all sizes up to 6 and at larger ones drawn once.
 
 `KINA_SOUNDNESS_CASES=20000 python -m pytest tests/dims/test_soundness.py` makes a long run.
 """
@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import os
 from itertools import product
+from random import Random
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from propositions import NAMES, hypotheses, laws, propositions
+from propositions import NAMES, arithmetic, hypotheses, laws, propositions
 
 from kina.dims.proposition import negate
 from kina.dims.prover import Facts, settle
 from kina.dims.search import breaks, is_true
 
 CASES = int(os.environ.get("KINA_SOUNDNESS_CASES", "250"))
-SIZES = [dict(zip(NAMES, numbers, strict=True)) for numbers in product(range(7), repeat=len(NAMES))]
+_SMALL = list(product(range(7), repeat=len(NAMES)))
+_RANDOM = Random(0)
+_LARGER = [tuple(_RANDOM.randrange(60) for _ in NAMES) for _ in range(150)]
+SIZES = [dict(zip(NAMES, numbers, strict=True)) for numbers in (*_SMALL, *_LARGER)]
 
 
 @settings(max_examples=CASES, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.one_of(propositions(), laws()), hypotheses())
+@given(st.one_of(propositions(), laws(), arithmetic()), hypotheses())
 def test_no_answer_is_wrong(goal, given_facts):
     verdict = settle(goal, Facts(given_facts))
     if verdict.status.proved:

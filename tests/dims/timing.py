@@ -1,4 +1,4 @@
-"""How the obligations in `obligations.py` are settled, and how long it takes.
+"""How the obligations of `catalogue.py` are settled, and how long it takes.
 
 Run it with `PYTHONPATH=src python tests/dims/timing.py`. Each is settled from fresh facts; its time is the least of
 several.
@@ -10,8 +10,8 @@ import time
 from collections import Counter
 from statistics import median
 
+from catalogue import PROVED, REFUTED
 from notation import dim_of, prop
-from obligations import PROVED, REFUTED
 
 from kina.dims.prover import Facts, settle
 

@@ -8,7 +8,7 @@ from math import gcd
 from kina.dims.dim import Atom, Dim, FloorDiv, Minimum, Monomial, Variable, constant, of_monomial
 from kina.dims.division import divide, remainders
 from kina.dims.linear import Budget, contradiction
-from kina.dims.products import with_products
+from kina.dims.products import PAIRS, products_of_pairs, with_products
 
 Used = int
 """A set of hypotheses: bit `i` stands for the `i`-th."""
@@ -59,6 +59,8 @@ class Bounds:
             return self.sign(at_least_zero)
         if self.contradictory is not None or at_least_zero.value is not None:
             return self.contradictory
+        if (known := self.known.get(tightened(at_least_zero))) is not None:
+            return known
         names = at_least_zero.variables
         near = [p for p in self.known if p.variables & names and all(isinstance(a, Variable) for a in p.atoms())]
         if not near:
@@ -80,9 +82,60 @@ class Bounds:
             return self.contradictory
         facts = self._related(at_least_zero)
         facts += [(p, 0) for p in _definitions([at_least_zero, *(p for p, _ in facts)])]
-        more = with_products([p for p, _ in facts], at_least_zero, self.natural_atom, effort)
+        if effort:
+            facts += self.divided(at_least_zero)
+            facts += self._quotients_of_bounds(facts, at_least_zero)
+        if effort == PAIRS:
+            facts += products_of_pairs([(at_least_zero, 0), *facts])
+        more = with_products([p for p, _ in facts], at_least_zero, self.natural_atom, min(effort, PAIRS - 1))
         facts += [(p, facts[i][1] if i >= 0 else 0) for p, i in more]
         return self._contradiction(facts, at_least_zero, budget)
+
+    def divided(self, at_least_zero: Dim) -> list[tuple[Dim, Used]]:
+        """What follows of the bound when a positive factor of some of its terms is divided out, rounding down.
+
+        From `m*q + r >= 0` with `m >= 1` and `r < m` follows `m*q > -m`, so `q >= 0`; and with `r < 0` even `m*q > 0`,
+        so `q >= 1`. This is where products of whole numbers know more than those of fractions: `g*a > g*b` gives
+        `a >= b + 1`.
+        """
+        found: list[tuple[Dim, Used]] = []
+        for atom in dict.fromkeys(a for m, _ in at_least_zero.terms if len(m) > 1 for a in m):
+            factor = of_monomial((atom,))
+            positive = self.entails(factor - 1)
+            if positive is None:
+                continue
+            quotient, rest = divide(at_least_zero, factor)
+            for least, margin in ((1, -1 - rest), (0, factor - 1 - rest)):
+                small = self.entails(margin)
+                if small is not None:
+                    found.append((tightened(quotient - least), positive | small))
+                    break
+        return found
+
+    def _quotients_of_bounds(self, facts: list[tuple[Dim, Used]], goal: Dim) -> list[tuple[Dim, Used]]:
+        """What bounds on a numerator say of the quotient: from `a < b*u` follows `a div b < u`.
+
+        The bound and the definition of the quotient are added up so that the numerator cancels, then divided.
+        """
+        found: list[tuple[Dim, Used]] = []
+        divisions = {a: None for p, _ in [(goal, 0), *facts] for a in p.atoms() if isinstance(a, FloorDiv)}
+        for division in divisions:
+            a, b = division.first, division.second
+            if len(a.terms) != 1 or a.terms[0][1] != 1:
+                continue
+            value = of_monomial((division,))
+            for bound, used in facts:
+                match bound.coefficient(a.terms[0][0]):
+                    case -1:
+                        of_quotient = bound + a - b * value
+                    case 1:
+                        of_quotient = bound + b * value + b - 1 - a
+                    case _:
+                        continue
+                if b.value is not None:
+                    found.append((tightened(of_quotient), used))
+                found += [(p, used | by) for p, by in self.divided(of_quotient)]
+        return found
 
     def _related(self, goal: Dim) -> list[tuple[Dim, Used]]:
         """The bounds that share variables with the goal, directly or through others; all where the goal has none."""

@@ -11,14 +11,16 @@ a goal before it lets the goal in.
 from __future__ import annotations
 
 from kina.dims.bounds import Bounds, Used
-from kina.dims.dim import Atom, Dim, FloorDiv, constant, of_monomial, variable
+from kina.dims.dim import Atom, Dim, FloorDiv, constant, of_monomial, parts, variable
 from kina.dims.division import common_monomial, divide
 from kina.dims.equations import product_rule, quotient_variable, solve_pair, solve_variable, without_content
+from kina.dims.linear import Budget
 from kina.dims.proposition import And, Comparison, Or, Proposition
 from kina.dims.rewrite import Rewriter
 
 _ZERO = constant(0)
 _EQUATIONS = 100
+_APART_WORK = 2_000
 
 
 class Context:
@@ -40,6 +42,8 @@ class Context:
         child._add(fact, used)
         child._reconsider_products()
         child._close()
+        child._reconsider_bounds()
+        child._divide_bounds()
         return child
 
     def reduce(self, expression: Dim) -> tuple[Dim, Used]:
@@ -81,7 +85,7 @@ class Context:
         elif fact.relation == "!=":
             margin, by = self.reduce(fact.left - fact.right)
             for apart in (margin, -margin):
-                known = self.bounds.entails(apart)
+                known = self.bounds.refutes(-apart - 1, 0, Budget(_APART_WORK))
                 if known is not None:
                     self._add_bound(apart - 1, used | by | known)
                     return
@@ -108,6 +112,26 @@ class Context:
             self._orient(self._with_named_quotients(reduced, used | by), used | by)
         self._pending.clear()
         self.rewriter.forget()
+
+    def _reconsider_bounds(self) -> None:
+        """Reduces bounds with divisions or minima again: a new bound may decide them.
+
+        One at a time and without itself among the others, so that what holds of all together stays the same.
+        """
+        for bound in list(self.bounds.known):
+            if bound in self.bounds.known and any(map(parts, bound.atoms())) and self.bounds.contradictory is None:
+                used = self.bounds.known.pop(bound)
+                self.rewriter.forget()
+                self._add_bound(bound, used)
+        self._close()
+
+    def _divide_bounds(self) -> None:
+        """Enters what nonlinear bounds say of their factors; see `Bounds.divided`."""
+        for bound, used in list(self.bounds.known.items()):
+            for smaller, by in self.bounds.divided(bound):
+                if self.bounds.contradictory is None and smaller not in self.bounds.known:
+                    self._add_bound(smaller, used | by)
+        self._close()
 
     def _reconsider_products(self) -> None:
         """Takes the rules for products as equations again: a new bound may allow to cancel a factor."""

@@ -16,8 +16,18 @@ def quotient_variable(numerator: Dim, denominator: Dim) -> Dim:
     return variable(f"{_MARK}{numerator.factor_text()}/{denominator.factor_text()}⌋")
 
 
+def remainder_variable(numerator: Dim, denominator: Dim) -> Dim:
+    """The variable that stands for `numerator mod denominator`, named likewise."""
+    return variable(f"{_MARK}{numerator.factor_text()} mod {denominator.factor_text()}⌋")
+
+
+def difference_variable(larger: Dim, smaller: Dim) -> Dim:
+    """The variable that stands for `larger - smaller`."""
+    return variable(f"{_MARK}{larger.factor_text()} - {smaller.factor_text()}⌋")
+
+
 def is_ours(name: str) -> bool:
-    """Whether a variable was brought in by `quotient_variable`."""
+    """Whether a variable was brought in by one of the above."""
     return name.startswith(_MARK)
 
 

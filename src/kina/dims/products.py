@@ -6,7 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 from kina.dims.dim import Atom, Dim, Monomial, of_monomial, without
 
+PAIRS = 3
+"""The effort at which bounds are multiplied by each other; below, by monomials alone."""
+
 _LIMIT = (40, 120, 240)
+_FACTORS = 12
+_PAIRS = 80
 
 
 def with_products(
@@ -30,6 +35,26 @@ def with_products(
                 return list(found.items())
         wanted = _nonlinear(found)
     return list(found.items())
+
+
+def products_of_pairs(bounds: Sequence[tuple[Dim, int]]) -> list[tuple[Dim, int]]:
+    """Products of two linear bounds `p >= 0` and `q >= 0`, and squares of differences, with what they rest on.
+
+    `p*q >= 0` needs both; `(x - y)^2 >= 0` needs nothing. Only those with a monomial that already occurs can cancel.
+    """
+    wanted = _nonlinear(p for p, _ in bounds)
+    found: dict[Dim, int] = {}
+    for monomial in wanted:
+        if len(monomial) == 2 and monomial[0] != monomial[1]:
+            gap = of_monomial(monomial[:1]) - of_monomial(monomial[1:])
+            found.setdefault(gap * gap, 0)
+    linear = [(p, used) for p, used in bounds if all(len(m) <= 1 for m, _ in p.terms) and len(p.terms) > 1]
+    for i, (p, used) in enumerate(linear[:_FACTORS]):
+        for q, by in linear[i:_FACTORS]:
+            both = p * q
+            if any(m in wanted for m, _ in both.terms):
+                found.setdefault(both, used | by)
+    return list(found.items())[:_PAIRS]
 
 
 def _nonlinear(bounds: Iterable[Dim]) -> dict[Monomial, None]:

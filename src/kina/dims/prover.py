@@ -9,16 +9,22 @@ from functools import cached_property, lru_cache
 
 from kina.dims import smt
 from kina.dims.bounds import Used
+from kina.dims.cases import distinction, finer_distinction
 from kina.dims.context import Context, difference
-from kina.dims.dim import Minimum, constant, parts
+from kina.dims.dim import constant, parts
 from kina.dims.linear import Budget
+from kina.dims.products import PAIRS
 from kina.dims.proposition import NEGATION, And, Comparison, Or, Proposition, negate
 from kina.dims.search import breaks, complete, counterexample, satisfy, values_of
 
 _SPLITS = 4
-_WORK = 60_000
+_WORK = 20_000
+_FINER_WORK = 60_000
 _CASE_WORK = 500
+_FINER = (range(2), range(PAIRS + 1))
+"""Efforts in the cases of finer distinctions: many simple cases first, then few hard ones."""
 _REMEMBERED = 4096
+_FALSE = Comparison("<=", constant(1), constant(0))
 
 
 class Status(StrEnum):
@@ -112,6 +118,10 @@ def _settle(goal: Proposition, facts: Facts) -> Verdict:
     sizes = counterexample(goal, facts.hypotheses, context, facts.witness)
     if sizes is not None:
         return Verdict(Status.REFUTED, sizes)
+    for efforts in _FINER:
+        proof.may_split_finer(efforts)
+        if proof.of(goal, context):
+            return Verdict(Status.FACTS, used=proof.hypotheses())
     proof.may_ask_solver()
     if proof.of(goal, context):
         return Verdict(Status.SMT, used=proof.hypotheses())
@@ -149,9 +159,19 @@ class _Proof:
         self.facts = facts
         self.used: Used = 0
         self.budget = Budget(_WORK)
+        self.efforts = range(PAIRS)
+        self.finer = False
         self.solver = False
         self.beyond_facts: set[Comparison] = set()
         self.counterexample: dict[str, int] | None = None
+
+    def may_split_finer(self, efforts: range) -> None:
+        """Starts over, with case distinctions on quotients and remainders, and these efforts in each case."""
+        self.used = 0
+        self.budget = Budget(_FINER_WORK)
+        self.beyond_facts.clear()
+        self.efforts = efforts
+        self.finer = True
 
     def may_ask_solver(self) -> None:
         """Starts over; what the facts could not show goes to the solver this time."""
@@ -196,13 +216,13 @@ class _Proof:
                 return not rest.items or self._defined(rest, context.assume(reads_on, 0))
 
     def _impossible(self, context: Context) -> bool:
-        return self._holds(Comparison("<=", constant(1), constant(0)), context)
+        return self._holds(_FALSE, context)
 
     def _holds(self, goal: Comparison, context: Context) -> bool:
         """Whether a comparison that is defined holds."""
         if goal not in self.beyond_facts:
             before = self.used
-            if self._holds_by_facts(goal, context, _SPLITS):
+            if self._holds_by_facts(goal, context, _SPLITS) or (self.finer and self._contradicted(goal, context)):
                 return True
             self.used = before
             self.beyond_facts.add(goal)
@@ -210,18 +230,26 @@ class _Proof:
 
     def _holds_by_facts(self, goal: Comparison, context: Context, splits: int) -> bool:
         """By rewriting and linear arithmetic, directly or in all cases of a distinction."""
-        for effort in range(3):
+        for effort in self.efforts:
             used = _directly(goal, context, effort, self.budget)
             if used is not None:
                 self.used |= used
                 return True
-        split = _split(goal, context) if splits and self.budget.left > 0 else None
+        if not splits or self.budget.left <= 0:
+            return False
+        split = distinction(goal, context)
+        if split is None and self.finer:
+            split = finer_distinction(goal, context, self.budget)
         if split is None:
             return False
         self.budget.left -= _CASE_WORK * len(split[0].items)
         alternative, used = split
         children = (context.assume(case, used, alternative) for case in alternative.items)
         return all(self._holds_by_facts(goal, child, splits - 1) for child in children)
+
+    def _contradicted(self, goal: Comparison, context: Context) -> bool:
+        """Whether the goal's negation, as one more fact that rewriting and division can use, is impossible."""
+        return goal.relation != "=" and self._holds_by_facts(_FALSE, context.assume(negate(goal), 0), _SPLITS)
 
     def _holds_by_solver(self, goal: Comparison, context: Context) -> bool:
         answer = smt.ask(context, Comparison(NEGATION[goal.relation], goal.left, goal.right))
@@ -260,14 +288,3 @@ def _directly(goal: Comparison, context: Context, effort: int, budget: Budget) -
             return None
         used |= proof
     return used
-
-
-def _split(goal: Comparison, context: Context) -> tuple[Or, Used] | None:
-    """The next case distinction: which side a minimum takes, or an alternative among the facts."""
-    margin, _ = context.reduce(goal.left - goal.right)
-    for expression in (margin, *context.bounds.known):
-        for atom in expression.atoms():
-            if isinstance(atom, Minimum):
-                left, right = atom.first, atom.second
-                return Or((Comparison("<=", left, right), Comparison("<=", right, left))), 0
-    return next(iter(context.alternatives), None)

@@ -15,7 +15,7 @@ from kina.dims.context import Context
 from kina.dims.dim import Atom, CeilDiv, Dim, FloorDiv, Maximum, Minimum, Modulo, Variable, of_monomial
 from kina.dims.proposition import OPERATORS, And, Comparison, Or, Proposition
 
-RESOURCES = 250_000
+RESOURCES = 150_000
 SEED = 7
 
 
