@@ -200,7 +200,7 @@ def _call_name(
 
 _KNOWN_OPERATIONS = frozenset(
     """
-    conv max_pool avg_pool gather take_along scatter dynamic_slice update_slice
+    gather take_along scatter dynamic_slice update_slice
     argmax argmin one_hot top_k sort argsort nonzero compress
     uniform normal bernoulli categorical cumsum cumprod cummax stop_gradient grad value_and_grad vjp jvp jacobian
     hessian checkpoint custom_vjp print emit with_seed ref
