@@ -202,7 +202,7 @@ _KNOWN_OPERATIONS = frozenset(
     """
     gather take_along scatter dynamic_slice update_slice
     argmax argmin one_hot top_k sort argsort nonzero compress
-    uniform normal bernoulli categorical cumsum cumprod cummax stop_gradient grad value_and_grad vjp jvp jacobian
+    uniform normal bernoulli categorical stop_gradient grad value_and_grad vjp jvp jacobian
     hessian checkpoint custom_vjp print emit with_seed ref
     """.split()  # noqa: SIM905
 )
