@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 ARGS ?=
 export PYTHON
 
-.PHONY: help setup demo test golden torch-test bench lint format lock clean
+.PHONY: help setup demo test golden torch-test bench comparison lint format lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
@@ -31,6 +31,9 @@ torch-test: .venv-torch/.ready ## Run the tests that need PyTorch (and the host 
 bench: .venv-bench/.ready ## Measure Kina beside its peers and the machine's limits, in .venv-bench
 	@.venv-bench/bin/python benchmarks/run.py $(if $(QUICK),--quick) $(ARGS)
 
+comparison: .venv-comparison/.ready ## Run other shape checkers on the programs of docs/comparison, in .venv-comparison
+	@.venv-comparison/bin/python docs/comparison/run.py $(ARGS)
+
 lint: $(READY) ## Check style and types
 	$(PY) -m ruff check .
 	$(PY) -m mypy
@@ -46,7 +49,7 @@ lock: $(READY) ## Pin the newest versions of all dependencies in requirements.lo
 	  --output-file requirements.lock
 
 clean: ## Remove environments, caches and results
-	rm -rf .venv .venv-torch .venv-bench .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf .venv .venv-torch .venv-bench .venv-comparison .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements.lock pyproject.toml tools/venv.sh
@@ -59,4 +62,8 @@ $(READY): requirements.lock pyproject.toml tools/venv.sh
 
 .venv-bench/.ready: requirements.lock pyproject.toml benchmarks/requirements.txt tools/venv.sh
 	@tools/venv.sh .venv-bench benchmarks/requirements.txt
+	@touch $@
+
+.venv-comparison/.ready: requirements.lock pyproject.toml docs/comparison/requirements.txt tools/venv.sh
+	@tools/venv.sh .venv-comparison docs/comparison/requirements.txt
 	@touch $@

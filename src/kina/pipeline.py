@@ -30,16 +30,31 @@ class Checked:
     source: Source
     elaboration: Elaboration
     syntax_diagnostics: tuple[Diagnostic, ...]
+    strict: bool = False
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """All findings, in order of place; those in imported modules come last."""
-        found = (*self.syntax_diagnostics, *self.elaboration.diagnostics)
+        """All findings, in order of place; those in imported modules come last. The help of errors has been tried."""
+        from kina.diagnostics.trial import tried
+
+        notes = [d for _, d in self._owned if d.severity is not Severity.ERROR]
+        found = (*notes, *tried(self._errors, self.source, self._errors_of))
         return tuple(sorted(found, key=lambda d: (d.span.source is not self.source, d.span.start, d.span.end)))
 
     @property
     def ok(self) -> bool:
-        return all(d.severity is not Severity.ERROR for d in self.diagnostics)
+        return not self._errors
+
+    @property
+    def _owned(self) -> list[tuple[str | None, Diagnostic]]:
+        return [*((None, d) for d in self.syntax_diagnostics), *self.elaboration.owned]
+
+    @property
+    def _errors(self) -> list[tuple[str | None, Diagnostic]]:
+        return [(owner, d) for owner, d in self._owned if d.severity is Severity.ERROR]
+
+    def _errors_of(self, edited: Source) -> list[tuple[str | None, Diagnostic]]:
+        return check(edited, strict=self.strict, earlier=self)._errors
 
     def function(self, name: str) -> Function:
         """A checked function by name. Raises KinaError where there is none."""
@@ -64,7 +79,7 @@ def check(source: Source, *, strict: bool = False, earlier: Checked | None = Non
         elaboration = elaborate(parsed.module, strict=strict, load=load, earlier=state)
     for function in elaboration.program.functions.values():
         _verified(function, "elaboration")
-    return Checked(source, elaboration, parsed.diagnostics)
+    return Checked(source, elaboration, parsed.diagnostics, strict)
 
 
 def core_text(function: Function) -> str:
@@ -77,11 +92,13 @@ def core_text(function: Function) -> str:
 def lower(function: Function) -> KernelProgram:
     """Calls inlined, common work shared, operations fused into kernels."""
     from kina.kernels import fuse
-    from kina.passes.simplify import simplify
+    from kina.passes.simplify import eliminate_dead_code, simplify
+    from kina.passes.sink import sink
     from kina.passes.specialise import specialise
 
     flat = _verified(specialise(function), "specialisation")
-    return fuse(_verified(simplify(flat), "simplification"))
+    simple = _verified(simplify(flat), "simplification")
+    return fuse(_verified(eliminate_dead_code(sink(simple)), "sinking"))
 
 
 def compile_function(function: Function) -> Executable:

@@ -23,7 +23,7 @@ CASES = {
     "a method": (F + "x.relu()", "K0201", "write relu x"),
     "a field of a tensor": (F + "x.T", "K0201", "is here transpose x [axes]"),
     "NumPy's name of a dtype": ("let f [N] (x : float32[N]) : F32[N] = x", "K0201", "it is called `F32` here"),
-    "a size as a number": (F + "x / sqrt M", "K0201", "`dim_value M` is it as an I64"),
+    "a size as a number": (F + "x / sqrt M", "K0201", "as an F32"),
     "PyTorch's name of an axis": (F + "softmax[dim=1] x", "K0206", "did you mean `axis`?"),
     "PyTorch's way to keep an axis": (F + "reduce[sum, axis=1, keepdim=true] x", "K0206", "`reduce_keep` keeps"),
     "an attribute as an argument": (F + "softmax x 1", "K0206", "needs `axis` in its bracket"),
@@ -33,7 +33,8 @@ CASES = {
     "blocks that do not fit": ("let f [N] (x : Q8_0[N]) : F32 = 1.0", "K0305", "blocks of 32"),
     "references": (F + "!x", "K0202", "references"),
     "effects": ("let f (x : F32) : F32 ! {rand} = x", "K0202", "effects"),
-    "tests": ('test "a" = true', "K0202", "`test`"),
+    "a test that claims nothing": ('test "a" = 3', "K0302", "what a test claims"),
+    "a reduction without axes": (F + "x * reduce[sum] x", "K0206", "axes=all"),
     "computed list items": (F + "x * [w]", "K0202", "computed values"),
     # calls
     "an operation with too few arguments shows its usage": (F + "max x", "K0203", "usage: max x y"),
@@ -97,7 +98,7 @@ CASES = {
     # indices
     "plain numbers for indices": (
         "let g [V] (t : F32[V]) (i : Idx[V]) : F32 = 1.0\nlet f [V] (t : F32[V]) (i : I64) : F32 = g t i",
-        "K0302", "to_idx",
+        "K0302", "known to lie in [0, V)",
     ),
     "indices of a longer axis": (
         "let g [V] (t : F32[V]) (i : Idx[V]) : F32 = 1.0\nlet f [V] (t : F32[V]) (i : Idx[V + 1]) : F32 = g t i",

@@ -11,7 +11,7 @@ import pytest
 from kina.core.ir import Value
 from kina.kernels import GemmKernel, KernelProgram, LoopKernel
 from kina.kernels.expressions import walk
-from kina.kernels.fuse import _Fusion
+from kina.kernels.fuse import Fusion
 from kina.kernels.memory import plan_memory
 from kina.ops.scalar import Element, Pieces
 from kina.pipeline import check, lower
@@ -138,8 +138,8 @@ def test_a_deep_network_reads_and_holds_no_more_than_a_shallow_one():
 
 def test_a_kernel_is_made_again_only_where_something_it_had_inlined_is_stored(monkeypatch):
     calls: list[Value] = []
-    make = _Fusion._kernels_of
-    monkeypatch.setattr(_Fusion, "_kernels_of", lambda self, value: calls.append(value) or make(self, value))
+    make = Fusion._kernels_of
+    monkeypatch.setattr(Fusion, "_kernels_of", lambda self, value: calls.append(value) or make(self, value))
     program = kernels_of(network(40))
     assert len(calls) < 3 * len(program.kernels)
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 from kina.cli.common import Misuse, checked_without_errors, find_function, split_target, wants_colour
-from kina.diagnostics.form_errors import nearest
+from kina.diagnostics.names import nearest
 from kina.host.module import Function, Stage, make_module
 
 

@@ -10,7 +10,7 @@ import click
 from kina.cli import values
 from kina.cli.common import Misuse, checked_without_errors, find_function, split_target
 from kina.core.ir import Function as CoreFunction
-from kina.diagnostics.form_errors import nearest
+from kina.diagnostics.names import nearest
 from kina.host.api import Backend, executable_of
 from kina.host.boundary import head_of
 from kina.host.errors import CallError, Head

@@ -269,6 +269,15 @@ def statements_within(statements: tuple[Statement, ...]) -> Iterator[Statement]:
             yield from statements_within(block.statements)
 
 
+def values_of(function: Function) -> Iterator[Value]:
+    """All values of a function: its inputs, and what is made in it, blocks included."""
+    yield from function.inputs
+    for statement in statements_within(function.statements):
+        if isinstance(statement, For | While):
+            yield from statement.states
+        yield from made_by(statement)
+
+
 # ---------------------------------------------------------------- functions
 
 

@@ -33,10 +33,12 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Help:
-    """Advice; with edits, advice that a tool can apply."""
+    """Advice; with edits, advice that a tool can apply. A guess is worth saying only if its edits mend the program
+    and nothing surer does: see `diagnostics.trial`."""
 
     message: str
     edits: tuple[Edit, ...] = ()
+    guess: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 
 from kina.diagnostics.diagnostic import Diagnostic, Edit, Help, Label, Severity
+from kina.diagnostics.names import closest
+from kina.diagnostics.names import nearest as nearest  # for those who look for it here
 from kina.source import Span
 
 
@@ -13,28 +14,23 @@ def _error(code: str, message: str, span: Span, label: str = "", **more: object)
     return Diagnostic(code, Severity.ERROR, message, span, label, **more)  # type: ignore[arg-type]
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant, if one is close."""
-    candidates = list(known)
-    close = [c for c in candidates if abs(len(c) - len(name)) <= 2]
-    found = get_close_matches(name, close, n=5, cutoff=0.6)
-    if found:
-        return min(found, key=lambda match: abs(len(match) - len(name)))
-    folded = {k.lower(): k for k in candidates}
-    return folded.get(name.lower())
-
-
-def _did_you_mean(span: Span, name: str, known: Iterable[str]) -> tuple[Help, ...]:
-    match = nearest(name, known)
-    return (Help(f"did you mean `{match}`?", (Edit(span, match),)),) if match else ()
+def _did_you_mean(span: Span, name: str, known: Iterable[str], uses: Sequence[Span] = ()) -> tuple[Help, ...]:
+    """The closest name, and others as guesses: which of them fits is seen when they are tried."""
+    return tuple(
+        Help(f"did you mean `{match}`?", tuple(Edit(at, match) for at in uses or (span,)), guess=n > 0)
+        for n, match in enumerate(closest(name, known)[:3])
+    )
 
 
 # ---------------------------------------------------------------- K0201 unknown names
 
 
-def unknown_name(span: Span, name: str, known: Iterable[str], advice: str | None = None) -> Diagnostic:
-    """`advice` is what is known of the name itself; a close name is offered only where nothing is."""
-    help_ = (Help(advice),) if advice else _did_you_mean(span, name, known)
+def unknown_name(
+    span: Span, name: str, known: Iterable[str], advice: tuple[Help, ...] = (), uses: Sequence[Span] = ()
+) -> Diagnostic:
+    """`advice` is what is known of the name itself; a close name is offered only where nothing is. `uses` are all
+    places where the name stands."""
+    help_ = advice or _did_you_mean(span, name, known, uses)
     return _error("K0201", f"`{name}` is not defined", span, "no value, function or operation of this name", help=help_)
 
 
@@ -57,11 +53,11 @@ def unknown_type(span: Span, name: str, known: Sequence[str], spelling: str | No
     return _error("K0201", f"`{name}` is not a type", span, help=help_ or _did_you_mean(span, name, known))
 
 
-def no_such_member(span: Span, name: str, advice: str | None) -> Diagnostic:
+def no_such_member(span: Span, name: str, advice: tuple[Help, ...]) -> Diagnostic:
     """`x.T`, `x.relu()`: tensors have neither fields nor methods."""
     return _error(
         "K0201", f"a tensor has no `{name}`", span, "tensors have no fields and no methods; operations are functions",
-        help=(Help(advice),) if advice else (),
+        help=advice,
     )  # fmt: skip
 
 
@@ -93,10 +89,12 @@ def no_such_export(span: Span, module: str, name: str, known: Iterable[str]) -> 
     return _error("K0201", f"the module {module} has no `{name}`", at, help=_did_you_mean(at, name, known))
 
 
-def dimension_where_value(span: Span, name: str) -> Diagnostic:
+def dimension_where_value(span: Span, name: str, floats: Sequence[object]) -> Diagnostic:
+    """`floats` are the dtypes that may be wanted besides I64."""
+    casts = (Help(f"as an {f}", (Edit(span, f"(cast[{f}] (dim_value {name}))"),), guess=True) for f in floats)
     return _error(
         "K0201", f"`{name}` is a dimension, not a value", span, "a tensor is wanted here",
-        help=(Help(f"`dim_value {name}` is it as an I64", (Edit(span, f"(dim_value {name})"),)),),
+        help=(Help(f"`dim_value {name}` is it as an I64", (Edit(span, f"(dim_value {name})"),)), *casts),
     )  # fmt: skip
 
 
@@ -155,8 +153,8 @@ def too_many_arguments(span: Span, name: str, count: int, result: object) -> Dia
     return _error("K0203", f"`{name}` is given {many} too many", span, f"without them this is {result}")
 
 
-def message_wanted(span: Span) -> Diagnostic:
-    return _error("K0203", "`check` wants a message in double quotes", span, "a message is wanted here")
+def message_wanted(span: Span, what: str = "check") -> Diagnostic:
+    return _error("K0203", f"`{what}` wants a message in double quotes", span, "a message is wanted here")
 
 
 def nothing_to_run_over(span: Span, what: str, got: str) -> Diagnostic:
@@ -212,12 +210,14 @@ def bad_attribute(span: Span, message: str, usage: str, help: tuple[Help, ...] =
     return _error("K0206", message, span, notes=(f"usage: {usage}",), help=help)
 
 
-def axis_out_of_range(span: Span, shown: str, axis: int, rank: int, shape: object) -> Diagnostic:
+def axis_out_of_range(
+    span: Span, shown: str, axis: int, rank: int, shape: object, help: tuple[Help, ...] = ()
+) -> Diagnostic:
     if rank == 0:
         note = "a scalar has no axes"
     else:
         note = f"{shape} has the axes 0 to {rank - 1}, or -{rank} to -1 counted from the end"
-    return _error("K0206", f"`{shown}`: axis {axis} is out of range", span, notes=(note,))
+    return _error("K0206", f"`{shown}`: axis {axis} is out of range", span, notes=(note,), help=help)
 
 
 def not_a_permutation(span: Span, shown: str, order: Sequence[int], rank: int) -> Diagnostic:
@@ -260,10 +260,11 @@ def not_a_dimension(span: Span, why: str) -> Diagnostic:
     return _error("K0208", "this is not a dimension", span, why)
 
 
-def negative_size(span: Span, size: int) -> Diagnostic:
+def negative_size(span: Span, size: int, help: tuple[Help, ...] = ()) -> Diagnostic:
     return _error(
         "K0208", "a size cannot be negative", span,
         notes=("sizes are written out: -1 does not stand for what is left over",) if size == -1 else (),
+        help=help,
     )  # fmt: skip
 
 
@@ -297,12 +298,15 @@ def missing_type(span: Span, name: str) -> Diagnostic:
 # ---------------------------------------------------------------- K0210 literals, K0211 tuples, K0212 strict
 
 
-def literal_does_not_fit(span: Span, text: str, dtype: object, why: str) -> Diagnostic:
+def literal_does_not_fit(
+    span: Span, text: str, dtype: object, why: str, help: tuple[Help, ...] = ()
+) -> Diagnostic:
     return _error(
         "K0210",
         f"the literal {text} is not an {dtype}" if str(dtype)[0] in "IF" else f"the literal {text} is not a {dtype}",
         span,
         why,
+        help=help,
     )
 
 
@@ -338,10 +342,10 @@ def unknown_record(span: Span, fields: Sequence[str], fitting: Sequence[str]) ->
 # ---------------------------------------------------------------- K0213 existentials
 
 
-def unopened(span: Span, type_: object, names: Sequence[str]) -> Diagnostic:
+def unopened(span: Span, type_: object, names: Sequence[str], mends: tuple[Help, ...] = ()) -> Diagnostic:
     return _error(
         "K0213", "the size of this is known only when the program runs", span, f"this is {type_}",
-        help=(Help(f"give it a name: let [{', '.join(names)}] y = ... in"),),
+        help=(*mends, Help(f"give it a name: let [{', '.join(names)}] y = ... in")),
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from kina.diagnostics.diagnostic import Diagnostic, Edit, Help, Label, Severity
-from kina.diagnostics.form_errors import nearest
+from kina.diagnostics.names import nearest
 from kina.source import Span
 from kina.types import Shape, shape_text
 

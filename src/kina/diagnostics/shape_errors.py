@@ -41,12 +41,13 @@ def _difference(left: object, right: object, sizes: Sizes | None) -> str:
 def sizes_differ(
     span: Span, *, shown: str, symbol: str, rows: Sequence[Row], places: Sequence[tuple[Span, object]],
     clash: tuple[object, object], counterexample: Sizes | None, facts: Sequence[object], help: tuple[Help, ...],
+    binders: tuple[Label, ...] = (),
 ) -> Diagnostic:  # fmt: skip
     """Two axes that an operation wants equal are not: `matmul q k`."""
     left, right = clash
     return _error(
         "K0301", "shapes do not match", span, f"{symbol} would have to be both {left} and {right}",
-        labels=tuple(Label(place, f"this is {type_}") for place, type_ in places),
+        labels=(*binders, *(Label(place, f"this is {type_}") for place, type_ in places)),
         notes=(line_up(rows), _difference(left, right, counterexample), *_facts_note(facts)),
         help=help, counterexample=counterexample,
     )  # fmt: skip
@@ -54,14 +55,14 @@ def sizes_differ(
 
 def operands_do_not_broadcast(
     span: Span, *, shown: str, rows: Sequence[Row], places: Sequence[tuple[Span, object]],
-    counterexample: Sizes | None, facts: Sequence[object], help: tuple[Help, ...],
+    counterexample: Sizes | None, facts: Sequence[object], help: tuple[Help, ...], binders: tuple[Label, ...] = (),
 ) -> Diagnostic:  # fmt: skip
     """Neither operand of an elementwise operation fits the other."""
     why = "one operand may stretch to the shape of the other; here neither fits"
     differs = () if counterexample is None else (_difference(None, None, counterexample),)
     return _error(
         "K0301", "shapes do not match", span, f"`{shown}` needs one shape",
-        labels=tuple(Label(place, f"this is {type_}") for place, type_ in places),
+        labels=(*binders, *(Label(place, f"this is {type_}") for place, type_ in places)),
         notes=(line_up(rows), why, *differs, *_facts_note(facts)),
         help=help, counterexample=counterexample,
     )  # fmt: skip
@@ -70,14 +71,14 @@ def operands_do_not_broadcast(
 def type_mismatch(
     span: Span, *, what: str, wanted: object, got: object, rows: Sequence[Row] = (), declared: Span | None = None,
     clash: tuple[object, object] | None = None, counterexample: Sizes | None = None, origin: Sequence[str] = (),
-    facts: Sequence[object] = (), help: tuple[Help, ...] = (),
+    facts: Sequence[object] = (), help: tuple[Help, ...] = (), binders: tuple[Label, ...] = (),
 ) -> Diagnostic:  # fmt: skip
     """A value of one type stands where another is wanted: a result, an argument, an annotation."""
     lined = (line_up(rows),) if rows else ()
     relation = (_difference(*clash, counterexample),) if clash else ()
     return _error(
         "K0302", f"{what} should be {wanted}, and is {got}", span, f"this is {got}",
-        labels=(Label(declared, "declared here"),) if declared else (),
+        labels=(*binders, *((Label(declared, "declared here"),) if declared else ())),
         notes=(*lined, *relation, *origin, *_facts_note(facts)), help=help, counterexample=counterexample,
     )  # fmt: skip
 
@@ -110,14 +111,19 @@ def wrong_class(span: Span, name: str, binder: str, wanted: str, got: object) ->
     return _error("K0303", f"`{name}` is not defined for {got}", span, label)
 
 
-def rank_too_small(span: Span, shown: str, operand: str, at_least: int, type_: object) -> Diagnostic:
-    return _error("K0304", f"`{shown}` needs {operand} to have at least {at_least} axes", span, f"this is {type_}")
+def rank_too_small(
+    span: Span, shown: str, operand: str, at_least: int, type_: object, help: tuple[Help, ...] = ()
+) -> Diagnostic:
+    message = f"`{shown}` needs {operand} to have at least {at_least} axes"
+    return _error("K0304", message, span, f"this is {type_}", help=help)
 
 
-def ranks_differ(span: Span, shown: str, first: tuple[Span, object], second: tuple[Span, object]) -> Diagnostic:
+def ranks_differ(
+    span: Span, shown: str, first: tuple[Span, object], second: tuple[Span, object], help: tuple[Help, ...] = ()
+) -> Diagnostic:
     return _error(
         "K0304", f"`{shown}` needs operands with the same number of axes", span,
-        labels=tuple(Label(place, f"this is {type_}") for place, type_ in (first, second)),
+        labels=tuple(Label(place, f"this is {type_}") for place, type_ in (first, second)), help=help,
     )  # fmt: skip
 
 

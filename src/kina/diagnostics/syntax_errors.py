@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from kina.diagnostics.diagnostic import Diagnostic, Edit, Help, Label, Severity
+from kina.diagnostics.names import edit_distance
 from kina.source import Span
 
 
@@ -47,7 +48,8 @@ def unexpected_character(span: Span, meant: str | None = None) -> Diagnostic:
         return _error("K0101", f"{_quoted(text)} is not an operator of Kina", span, help=[mended])
     if len(text) > 1:
         return _error("K0101", "these characters mean nothing here", span)
-    advice = [Help(_ADVICE[text])] if text in _ADVICE else []
+    edits = (Edit(span, "//"),) if text == "#" else ()
+    advice = [Help(_ADVICE[text], edits)] if text in _ADVICE else []
     return _error("K0101", f"{_quoted(text)} means nothing here", span, help=advice)
 
 
@@ -143,14 +145,20 @@ def chained_comparison(first: Span, span: Span, between: str) -> Diagnostic:
     )
 
 
-def equals_as_comparison(span: Span) -> Diagnostic:
-    """K0111."""
+def meant_keyword(word: Span, keywords: Sequence[str]) -> tuple[Help, ...]:
+    """The keyword of which a word is a slip of the pen: one letter, or two exchanged."""
+    close = [k for k in keywords if edit_distance(word.text, k) == 1]
+    return tuple(Help(f"did you mean `{keyword}`?", (Edit(word, keyword),)) for keyword in close)
+
+
+def equals_as_comparison(span: Span, meant: tuple[Help, ...] = ()) -> Diagnostic:
+    """K0111. `meant` is what else may have been meant."""
     return _error(
         "K0111",
         "`=` gives a name to a value; it does not compare here",
         span,
         notes=["`=` means equality inside parentheses and in the condition of an `if` or a `while`"],
-        help=[Help("to compare, write `==`", (Edit(span, "=="),))],
+        help=[*meant, Help("to compare, write `==`", (Edit(span, "=="),))],
     )
 
 
@@ -196,14 +204,21 @@ def nested_too_deeply(span: Span, limit: int) -> Diagnostic:
     )
 
 
-def spaced_bracket(span: Span, space: Span, what: str) -> Diagnostic:
-    """K0115. `space` is the white space before the bracket at `span`."""
+def spaced_bracket(span: Span, space: Span, what: str, function: Span | None) -> Diagnostic:
+    """K0115. `space` is the white space before the bracket at `span`, `function` the word before what it follows:
+    in `softmax x [axis=1]` the bracket belongs there."""
+    moved = []
+    end = span.source.text.find("]", span.end) + 1
+    if function is not None and end > 0:
+        bracket, after = Span(span.source, span.start, end), Span(span.source, function.end, function.end)
+        edits = (Edit(after, bracket.text), Edit(Span(span.source, space.start, end), ""))
+        moved = [Help(f"put it after {function.text}", edits, guess=True)]
     return _error(
         "K0115",
         f"{what} in a bracket after a space",
         span,
         "after a space, a bracket is a list",
-        help=[Help("let the bracket touch the name before it", (Edit(space, ""),))],
+        help=[Help("let the bracket touch the name before it", (Edit(space, ""),)), *moved],
     )
 
 

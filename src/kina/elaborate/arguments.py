@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from kina.core.ir import Tree, tree_type
 from kina.diagnostics import shape_errors
+from kina.diagnostics.diagnostic import Help
 from kina.dims.dim import Dim, Variable, variable
 from kina.dims.proposition import Proposition, variables
 from kina.dims.proposition import substitute as substitute_proposition
@@ -14,6 +15,7 @@ from kina.dims.solve import solve_linear
 from kina.elaborate.closures import FunctionType, expect_function, try_function
 from kina.elaborate.context import Context, FunctionValue, Meaning
 from kina.elaborate.dispatch import value
+from kina.elaborate.guesses import exchanged, last_axes_exchanged
 from kina.elaborate.matching import conform_types
 from kina.elaborate.obligations import oblige
 from kina.source import Span
@@ -54,7 +56,9 @@ def match_arguments(
             what = f"the argument `{parameter}` of {interface.name}"
             if not same_form(wanted, tree_type(tree)):
                 hint = inference.so_far(wanted)
-                conform_types(context, tree_type(tree), hint, arguments[n].span, what, None)
+                conform_types(
+                    context, tree_type(tree), hint, arguments[n].span, what, None, help=_rearranged(arguments, n)
+                )
             inference.bind(wanted, tree_type(tree), parameter)
             found[n] = tree
     dimensions = inference.solved(context, e.span)
@@ -66,11 +70,21 @@ def match_arguments(
         if isinstance(wanted, Arrow):
             wanted, what = FunctionType.of(wanted).result, f"what {what} gives"
         origins = inference.origins(dimensions, wanted)
-        conform_types(context, got, wanted, argument.span, what, None, origins)
+        rank = got.rank if isinstance(got, Tensor) else 0
+        help_ = (*_rearranged(arguments, n), *last_axes_exchanged(argument.span, rank))
+        conform_types(context, got, wanted, argument.span, what, None, origins, help_)
     for claim in interface.requires:
         goal = substitute_proposition(claim, dimensions)
         oblige(context, goal, e.span, f"{interface.name} requires {claim}{_given(claim, dimensions)}")
     return dimensions, [found[n] for n in range(len(arguments))]
+
+
+def _rearranged(arguments: Sequence[ast.Expr], n: int) -> tuple[Help, ...]:
+    """Another argument may have been meant for this place."""
+    spans = [argument.span for argument in arguments]
+    others = [m for m in range(len(spans)) if m != n and spans[m].text != spans[n].text]
+    message = "exchange the arguments {} and {}"
+    return tuple(exchanged(spans[n], spans[m], message.format(*sorted((n + 1, m + 1)))) for m in others)
 
 
 def _tree(context: Context, argument: ast.Expr, hint: Type, known: Meaning | None) -> Tree:
@@ -165,7 +179,7 @@ class _Inference:
         return tuple(
             f"{name} of {self.interface.name} is {dimensions[name]} here, as the argument `{source}` says"
             for name, source in self.sources.items()
-            if dimensions[name].variables & used
+            if dimensions[name].variables & used and str(dimensions[name]) != name
         )
 
     def solve(self, context: Context, span: Span) -> None:

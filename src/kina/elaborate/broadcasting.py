@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from kina.core.ir import Value
 from kina.diagnostics import form_errors, shape_errors
@@ -12,8 +13,8 @@ from kina.dims.dim import Dim, constant
 from kina.dims.proposition import equal
 from kina.dims.prover import Verdict, settle
 from kina.elaborate.context import Context
-from kina.elaborate.obligations import sizes_that_differ
-from kina.elaborate.suggestions import parenthesised
+from kina.elaborate.guesses import aligned, call_of, guess, parenthesised
+from kina.elaborate.obligations import sizes_that_differ, where_declared
 from kina.ops.shape import Broadcast
 from kina.source import Span
 from kina.types import Shape, shape_text
@@ -108,6 +109,7 @@ def _does_not_fit(
         counterexample=sizes_that_differ(verdict, x.type.shape[axis], y.type.shape[offset + axis]),
         facts=context.facts.hypotheses,
         help=_advice(x_span, x.type.shape, y_span, y.type.shape),
+        binders=where_declared(context, x.type.shape[axis], y.type.shape[offset + axis]),
     )
 
 
@@ -119,13 +121,34 @@ def _advice(x_span: Span, x: Shape, y_span: Span, y: Shape) -> tuple[Help, ...]:
     for axis, size in enumerate(y):
         if size is _ONE and (*y[:axis], *y[axis + 1 :]) == x:
             edit = Edit(y_span, f"(squeeze[axis={axis}] {parenthesised(y_span)})")
-            return (Help(f"drop the axis of size 1 of {y_span.text}", (edit,)),)
+            more = Edit(x_span, call_of(f"expand_dims[axis={axis}]", x_span))
+            return (
+                Help(f"drop the axis of size 1 of {y_span.text}", (edit,)),
+                guess(f"give {x_span.text} an axis of size 1 at {axis}", more),
+            )
     for axis in range(len(y)):
         inserted = (*x[:axis], _ONE, *x[axis:])
         if len(inserted) == len(y) and _fits(inserted, y):
             edit = Edit(x_span, f"(expand_dims[axis={axis}] {parenthesised(x_span)})")
             return (Help(f"give {x_span.text} an axis of size 1 at {axis}", (edit,)),)
-    return ()
+    shape = aligned(x, y)
+    if shape is not None:
+        text = shape_text(shape)
+        return (guess(f"as {text} it stretches", Edit(x_span, call_of("reshape", x_span, text))),)
+    return _all_pairs(x_span, x, y_span, y)
+
+
+def _all_pairs(x_span: Span, x: Shape, y_span: Span, y: Shape) -> tuple[Help, ...]:
+    """Where both operands would have to stretch, one has to say so: in Kina nothing becomes `[N, M]` unasked."""
+    (left, l_span), (right, r_span) = sorted([(x, x_span), (y, y_span)], key=lambda pair: pair[1].start)
+    if len(left) == len(right) == 1:
+        pairs = (*left, *right)
+        text = f"(broadcast {call_of('expand_dims[axis=1]', l_span)} {shape_text(pairs)})"
+        return (guess(f"for every pair, as {shape_text(pairs)}", Edit(l_span, text)),)
+    whole = tuple(b if a is _ONE else a for a, b in zip_longest(reversed(left), reversed(right), fillvalue=_ONE))[::-1]
+    larger = l_span if len(left) > len(right) else r_span
+    text = call_of("broadcast", larger, shape_text(whole))
+    return (guess(f"for every pair, as {shape_text(whole)}", Edit(larger, text)),)
 
 
 def _keep_reduced(x_span: Span, x: Shape, y: Shape) -> Help | None:

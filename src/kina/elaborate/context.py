@@ -92,6 +92,8 @@ class Context:
     """The dimensions made in the body so far, by loops and from values, in order."""
     refused: set[Proposition] = field(default_factory=set)
     """Obligations already reported, so that the same one elsewhere says nothing more."""
+    unknown: set[str] = field(default_factory=set)
+    """Names already reported as meaning nothing."""
     failed: bool = False
     trusting: bool = False
     """Whether obligations are taken as met: while a head is read again that was checked where it is declared."""

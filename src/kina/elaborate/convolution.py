@@ -18,7 +18,7 @@ from kina.elaborate.context import Context, Meaning
 from kina.elaborate.dimensions import read_size
 from kina.elaborate.dispatch import builtin, infer
 from kina.elaborate.obligations import oblige
-from kina.elaborate.operations import form, operate, read_call
+from kina.elaborate.operations import form, name_in, operate, read_call
 from kina.elaborate.patterns import Steps, exact_quotient, named
 from kina.elaborate.rule import CallRule
 from kina.ops import Entry
@@ -44,7 +44,7 @@ def _conv(
 ) -> Meaning:  # fmt: skip
     """A sum over channels and a window of each position: `[N, C, L], [O, C / groups, K] -> [N, O, W]`."""
     hint = Tensor(expected.dtype, ()) if isinstance(expected, Tensor) else None
-    operands, spans, _ = read_call(context, e, _CONV, (), arguments, infer, hint)
+    operands, spans, _ = read_call(context, e, name_in(e, "conv"), _CONV, (), arguments, infer, hint)
     call = _Call(Steps(context, "conv", e.span), _CONV, spans)
     x, kernel = operands
     call.one_kind(operands)
@@ -62,7 +62,7 @@ def _pool(
     context: Context, e: ast.Expr, brackets: tuple[ast.Expr, ...], arguments: tuple[ast.Expr, ...], shown: str,
     name: str | None,
 ) -> Meaning:  # fmt: skip
-    (x,), spans, _ = read_call(context, e, _POOLS[shown], (), arguments, infer, None)
+    (x,), spans, _ = read_call(context, e, name_in(e, shown), _POOLS[shown], (), arguments, infer, None)
     call = _Call(Steps(context, shown, e.span), _POOLS[shown], spans)
     call.one_kind((x,), DTypeClass.NUM if shown == "max_pool" else DTypeClass.FLOAT)
     axes = x.type.rank - 2

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from kina.core.ir import Stack, Struct, Tree, Value, tree_type
 from kina.diagnostics import form_errors
+from kina.diagnostics.diagnostic import Edit, Help
 from kina.dims.dim import UnwieldySize
 from kina.elaborate.context import Context, Meaning, Package
+from kina.elaborate.guesses import guess
 from kina.elaborate.matching import conform
 from kina.elaborate.packages import pack
 from kina.source import Span
@@ -58,8 +61,21 @@ def as_value(context: Context, found: Meaning, span: Span) -> Tree:
     if isinstance(found, Value | tuple | Struct | Stack):
         return found
     if isinstance(found, Package):
-        raise context.report(form_errors.unopened(span, found.type, found.type.names))
+        names = found.type.names
+        raise context.report(form_errors.unopened(span, found.type, names, _openings(context, span, names)))
     raise context.report(found.misuse(span))
+
+
+def _openings(context: Context, span: Span, names: tuple[str, ...]) -> tuple[Help, ...]:
+    """Names for the sizes that a value hides: where it was bound, or in a `let` before the body of the function."""
+    source, sizes = span.source, f"[{', '.join(names)}]"
+    bound = list(re.finditer(rf"\blet\s+(?={re.escape(span.text)}\s*=)", source.text[: span.start]))
+    if bound:
+        at = Span(source, bound[-1].end(), bound[-1].end())
+        return (guess("name its size where it is bound", Edit(at, f"{sizes} ")),)
+    start = context.declaration.body.span.start
+    let = Edit(Span(source, start, start), f"let {sizes} opened = {span.text} in ")
+    return (guess("name its size", let, Edit(span, "opened")),)
 
 
 def tensor(context: Context, e: ast.Expr, expected: Type | None = None) -> Value:

@@ -11,6 +11,7 @@ from kina.elaborate import branches, builtins, expressions, lets, loops, records
 from kina.elaborate import convolution, einsum, patterns, splitting  # noqa: F401  # isort: skip
 from kina.core.ir import Call, Function, Program, statements_within
 from kina.diagnostics import Diagnostic, Severity, form_errors
+from kina.elaborate.claims import check_tests
 from kina.elaborate.context import Context, ModuleContext, Reported
 from kina.elaborate.functions import elaborate_declaration
 from kina.elaborate.generics import CLASSES
@@ -117,7 +118,7 @@ class Loader:
                     case ast.ImportDeclaration():
                         self._import(context, declaration)
                     case ast.TestDeclaration():
-                        context.report(form_errors.unsupported(declaration.span, "`test` declarations"))
+                        pass  # the program's own are checked last, those of modules that it imports not at all
         finally:
             self.in_progress.pop()
         for type_declaration in types.values():
@@ -159,10 +160,11 @@ def elaborate(
     loader = Loader(load, strict, {} if earlier is None else earlier.modules)
     context = loader.elaborated(module, "", earlier)
     program = Program(_callees_first(context.functions))
+    tests = check_tests(context, [d for d in module.declarations if isinstance(d, ast.TestDeclaration)])
     generic = {name: Generic(declaration, context) for name, declaration in context.generic.items()}
     findings = (*context.diagnostics, *loader.findings)
     state = State(context, module.span.source, loader.known)
-    return Elaboration(program, context.signatures, findings, generic, state, context.obligations)
+    return Elaboration(program, context.signatures, findings, generic, state, context.obligations, tuple(tests))
 
 
 Declaration = TypeVar("Declaration", ast.FunctionDeclaration, ast.TypeDeclaration)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -59,11 +60,23 @@ def _loop_index(context: Context, e: ast.Name, name: str | None) -> Value:
 
 
 def _unknown(context: Context, e: ast.Name) -> Diagnostic:
+    """The error for a name that means no value. It is said once in a function, as what is missing is one thing."""
+    if e.text in context.unknown or isinstance(context.dims.get(e.text), Poison):
+        raise Reported
     if e.text in context.dims:
-        return form_errors.dimension_where_value(e.span, e.text)
+        return form_errors.dimension_where_value(e.span, e.text, (DType.F32, DType.F64, DType.I32))
     if e.text in _KNOWN_OPERATIONS:
         return form_errors.unsupported(e.span, f"the operation `{e.text}`")
-    return form_errors.unknown_name(e.span, e.text, known_names(context), kina_spelling(e.text))
+    context.unknown.add(e.text)
+    return form_errors.unknown_name(e.span, e.text, known_names(context), kina_spelling(e.span), _uses(context, e))
+
+
+def _uses(context: Context, e: ast.Name) -> tuple[Span, ...]:
+    """All places of the function that is checked where a name stands that it does not know, this one first."""
+    source, start, end = context.declaration.span
+    found = re.finditer(rf"(?<![\w'.]){re.escape(e.text)}(?![\w'])", source.text[start:end])
+    places = [Span(source, start + m.start(), start + m.end()) for m in found]
+    return (e.span, *(place for place in places if place != e.span)) if e.span in places else (e.span,)
 
 
 def known_names(context: Context) -> tuple[str, ...]:
@@ -139,6 +152,7 @@ class _Operation:
     """An operation as a function."""
 
     entry: Entry
+    target: ast.Name
 
     def misuse(self, span: Span) -> Diagnostic:
         return form_errors.function_where_value(span, self.entry.name, self.entry.operand_names)
@@ -150,7 +164,7 @@ class _Operation:
         self, context: Context, e: ast.Expr, brackets: tuple[ast.Expr, ...], arguments: tuple[ast.Expr, ...],
         expected: Type | None, name: str | None,
     ) -> Meaning:  # fmt: skip
-        return call_operation(context, e, self.entry, brackets, arguments, infer, expected, name)
+        return call_operation(context, e, self.target, self.entry, brackets, arguments, infer, expected, name)
 
 
 def _call(
@@ -183,7 +197,7 @@ def _call_name(
     expected: Type | None, name: str | None,
 ) -> Meaning:  # fmt: skip
     """A call of a name that is neither in scope nor declared: an operation, or one with a form of its own."""
-    if target.text in context.dims:
+    if target.text in context.dims and not isinstance(context.dims[target.text], Poison):
         raise context.report(_unknown(context, target))
     form = find_builtin(target.text)
     if form is not None:
@@ -191,7 +205,7 @@ def _call_name(
     entry = lookup(target.text)
     if entry is None:
         raise context.report(_unknown(context, target))
-    function = _Operation(entry)
+    function = _Operation(entry, target)
     if takes_fewer(entry, len(arguments)) and (not arguments or isinstance(expected, Arrow)):
         missing = entry.operand_names[len(arguments) :]
         return partial(context, function, entry.name, brackets, arguments, missing)

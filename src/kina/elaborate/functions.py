@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from kina.core.ir import Function, Parameter, Stack, Struct, Tree, Value, tree_type
-from kina.diagnostics import Diagnostic, form_errors
+from kina.diagnostics import form_errors
 from kina.dims.dim import Dim, UnwieldySize
 from kina.elaborate.closures import is_function
 from kina.elaborate.context import Context, Declared, Meaning, ModuleContext, Package, Poison, Reported
 from kina.elaborate.dispatch import check_meaning, infer, meaning_type
 from kina.elaborate.generics import NOT_GENERIC, Choice, is_generic, stand_ins
+from kina.elaborate.module_context import Findings, Instance, noted
 from kina.elaborate.result import Signature
 from kina.elaborate.signatures import Head, enter_head, gives_functions
 from kina.elaborate.type_expressions import read_type
@@ -29,10 +28,12 @@ def function_of(context: Context, declared: Declared, span: Span, choice: Choice
     """
     home, name = declared.home, declared.name
     ensure(context, declared, span)
-    if is_generic(declared.declaration):
-        function = None if name in home.failed else instance(home, declared.declaration, choice)
-    else:
+    function = None
+    if not is_generic(declared.declaration):
         function = home.functions.get(name)
+    elif name not in home.failed:
+        function, found = instance(home, declared.declaration, choice)
+        context.module.current.include(found, f"this is so for {choice.text}, as a call needs it")
     if function is not None:
         return function
     context.failed = True
@@ -97,27 +98,22 @@ def _generic(module: ModuleContext, declaration: ast.FunctionDeclaration) -> Non
         if declaration.name in module.failed:
             if number > 0:
                 note = f"this is so for {choice.text}; the function has to be right for all that its binders admit"
-                found[mark:] = [_noted(d, note) for d in found[mark:]]
+                found[mark:] = [noted(d, note) for d in found[mark:]]
             return
     if not gives_functions(module, declaration):
         module.generic[declaration.name] = declaration
 
 
-def instance(module: ModuleContext, declaration: ast.FunctionDeclaration, choice: Choice) -> Function | None:
-    """A generic function without errors for one choice of its binders, or None if that has some, which are recorded."""
+def instance(module: ModuleContext, declaration: ast.FunctionDeclaration, choice: Choice) -> Instance:
+    """A generic function for one choice of its binders, checked there once."""
     key = declaration.name, choice
     if key not in module.instances:
-        found = module.current.diagnostics
-        mark = len(found)
-        module.instances[key] = _case(module, declaration, choice)
+        found = Findings()
+        with module.collecting(found):
+            function = _case(module, declaration, choice)
         module.failed.discard(declaration.name)  # for other choices it can be right
-        note = f"this is so for {choice.text}, as a call needs it"
-        found[mark:] = [_noted(d, note) for d in found[mark:]]
+        module.instances[key] = function, found
     return module.instances[key]
-
-
-def _noted(d: Diagnostic, note: str) -> Diagnostic:
-    return replace(d, notes=(*d.notes, note))
 
 
 def _case(module: ModuleContext, declaration: ast.FunctionDeclaration, choice: Choice) -> Function | None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from kina.core.ir import Stack, Tree, Value, rename_tree, tree_type
 from kina.diagnostics import form_errors
+from kina.diagnostics.diagnostic import Edit
 from kina.dims.dim import Dim, constant
+from kina.dims.proposition import Comparison
 from kina.elaborate.context import Context
 from kina.elaborate.dimensions import read_dim
+from kina.elaborate.guesses import guess
+from kina.elaborate.obligations import oblige
 from kina.elaborate.operations import operate
 from kina.source import Span
 from kina.syntax import ast
@@ -84,7 +88,13 @@ def _sliced(context: Context, e: ast.Bracket, x: Value, axis: int, item: ast.Sli
 
 
 def _picked(context: Context, e: ast.Bracket, x: Value, axis: int, item: ast.Expr) -> Value:
-    start = _position(context, item, x.type.shape[axis])
+    size = x.type.shape[axis]
+    start = _position(context, item, size)
+    beyond = (start - size).value
+    if beyond is not None and beyond >= 0:
+        help_ = (guess("the last one is -1", Edit(item.span, "-1")),)
+        why = f"the positions along axis {axis} are 0 to {size - 1}"
+        oblige(context, Comparison("<", start, size), item.span, why, help_)
     one = _slice(context, item.span, e.target.span, x, axis, start, start + 1)
     return operate(context, "squeeze", {"axis": axis}, "squeeze", item.span, (one,), (e.target.span,), None)
 

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from kina.core.ir import Value
 from kina.diagnostics import form_errors
+from kina.diagnostics.diagnostic import Edit
 from kina.dims.dim import Dim, constant
 from kina.dims.proposition import Comparison
 from kina.elaborate.context import Context
+from kina.elaborate.guesses import guess
 from kina.elaborate.obligations import oblige
 from kina.ops.creation import Constant, Position
 from kina.syntax import ast
@@ -104,7 +106,11 @@ def _number(context: Context, e: ast.Expr, dtype: DType) -> Number:
     text = e.span.text
     if isinstance(value, bool) != (dtype is DType.BOOL):
         wanted = "true or false" if dtype is DType.BOOL else "a number"
-        raise context.report(form_errors.literal_does_not_fit(e.span, text, dtype, f"{wanted} is wanted here"))
+        written = {True: "1.0" if dtype.is_float else "1", False: "0.0" if dtype.is_float else "0"}
+        other = written[value] if isinstance(value, bool) else {0.0: "false", 1.0: "true"}.get(float(value))
+        help_ = (guess(f"write {other}", Edit(e.span, other)),) if other else ()
+        why = f"{wanted} is wanted here"
+        raise context.report(form_errors.literal_does_not_fit(e.span, text, dtype, why, help_))
     if dtype.is_float:
         try:
             wide = float(value)

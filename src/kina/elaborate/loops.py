@@ -9,15 +9,18 @@ from dataclasses import dataclass
 
 from kina.core.ir import Block, For, Tree, While, leaves, tree_type
 from kina.diagnostics import form_errors
+from kina.diagnostics.diagnostic import Edit, Help
 from kina.dims.dim import Dim, constant, variable
 from kina.dims.proposition import Comparison
 from kina.elaborate.context import Context, Meaning, Package
 from kina.elaborate.dimensions import read_size
-from kina.elaborate.dispatch import check, elaborates, tensor, value
+from kina.elaborate.dispatch import check, elaborates, final, tensor, value
+from kina.elaborate.guesses import guess
 from kina.elaborate.lets import through_lets
 from kina.elaborate.matching import conform
 from kina.elaborate.trees import confine, new_tree, stacked
 from kina.elaborate.type_expressions import read_type
+from kina.source import Span
 from kina.syntax import ast
 from kina.types import DType, Exists, Tensor, Tuple, Type, substitute
 
@@ -32,6 +35,7 @@ class _State:
     type: Type
     declared: ast.Expr | None
     initial: Tree
+    place: Span
 
     def at(self, index: str, step: Dim) -> Type:
         return substitute(self.type, {index: step})
@@ -129,7 +133,7 @@ def _states(
                 type_ = read_type(context, state.type)
         if type_ is None:
             initial = value(context, state.initial)
-            found.append(_State(state.name, tree_type(initial), None, initial))
+            found.append(_State(state.name, tree_type(initial), None, initial, state.span))
             continue
         if isinstance(type_, Exists):
             raise context.report(form_errors.unsupported(state.span, "a state of an existential type"))
@@ -138,7 +142,7 @@ def _states(
         origin = _how(state.name, type_, name, start, "at the start")
         declared = state.type.span if state.type is not None else None
         initial = check(context, state.initial, start, what, declared, state.name, origin)
-        found.append(_State(state.name, type_, state.type, initial))
+        found.append(_State(state.name, type_, state.type, initial, state.span))
     return found
 
 
@@ -179,8 +183,23 @@ def _next(context: Context, e: ast.Expr, states: list[_State], after: list[Type]
     if single and states[0].declared is None:
         origin = (f"`{states[0].name}` has no declared type, so it keeps that of its first value",)
     declared = states[0].declared.span if single and states[0].declared is not None else None
-    found = check(context, e, wanted, what, declared, None, origin)
+    found = value(context, e, wanted)
+    help_ = _grown(states[0], tree_type(found), index) if single else ()
+    conform(context, found, wanted, final(e).span, what, declared, origin, help_)
     return [found] if single else list(found)  # type: ignore[arg-type]
+
+
+def _grown(state: _State, after: Type, index: Dim) -> tuple[Help, ...]:
+    """The type of a state that grows by the same in each step, where none was declared."""
+    before = state.type
+    if state.declared is not None or not isinstance(before, Tensor) or not isinstance(after, Tensor):
+        return ()
+    if after.rank != before.rank:
+        return ()
+    shape = tuple(b + (a - b) * index for a, b in zip(after.shape, before.shape, strict=True))
+    at = Span(state.place.source, state.place.start + len(state.name), state.place.start + len(state.name))
+    type_ = before.with_shape(shape)
+    return (guess(f"say that it grows: {state.name} : {type_}", Edit(at, f" : {type_}")),)
 
 
 def _how(name: str, type_: Type, index: str | None, there: Type, where: str) -> tuple[str, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, TypeVar
 
 from kina.core.ir import Function
 from kina.diagnostics import Diagnostic
@@ -12,6 +13,8 @@ from kina.dims.proposition import Proposition
 from kina.elaborate.result import Obligation, Signature
 from kina.source import Span
 from kina.syntax import ast
+
+T = TypeVar("T")
 
 
 class Reported(Exception):
@@ -40,6 +43,17 @@ class Findings:
         if key not in self.settled:
             self.settled.add(key)
             self.obligations.append(obligation)
+
+    def include(self, found: Findings, note: str) -> None:
+        """Takes over what was found in another function, errors with a note that says how it comes in here."""
+        for diagnostic in found.diagnostics:
+            self.report(noted(diagnostic, note))
+        for obligation in found.obligations:
+            self.record(obligation)
+
+
+Instance: TypeAlias = tuple[Function | None, Findings]
+"""A generic function for one choice of its binders, without core if it has errors there, and what was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +88,7 @@ class ModuleContext:
     """Whether it, as a module that others import, has errors."""
     functions: dict[str, Function] = field(default_factory=dict)
     interfaces: dict[str, Function] = field(default_factory=dict)
-    instances: dict[object, Function | None] = field(default_factory=dict)
+    instances: dict[object, Instance] = field(default_factory=dict)
     signatures: dict[str, Signature] = field(default_factory=dict)
     own: Findings = field(default_factory=Findings)
     """What was found outside functions: in imports and types."""
@@ -137,6 +151,21 @@ class ModuleContext:
     def checking(self, name: str) -> Iterator[None]:
         """While a function is checked, findings are its own."""
         self.findings[name] = Findings()
+        with self.collecting(self.findings[name]):
+            yield
+
+    @contextmanager
+    def collecting(self, found: Findings) -> Iterator[None]:
+        """Sends findings to `found`."""
+        self.in_check.append(found)
+        try:
+            yield
+        finally:
+            self.in_check.pop()
+
+    @contextmanager
+    def resumed(self, name: str) -> Iterator[None]:
+        """While more is said of a function that was checked."""
         self.in_check.append(self.findings[name])
         try:
             yield
@@ -145,11 +174,26 @@ class ModuleContext:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        return tuple(d for found in (self.own, *self.findings.values()) for d in found.diagnostics)
+        """All that was said, once: callers of one instance of a generic function say the same about it."""
+        found = [d for f in (self.own, *self.findings.values()) for d in f.diagnostics]
+        return _once(found, lambda d: (d.code, d.span, d.message))
 
     @property
     def obligations(self) -> tuple[Obligation, ...]:
-        return tuple(o for found in (self.own, *self.findings.values()) for o in found.obligations)
+        found = [o for f in (self.own, *self.findings.values()) for o in f.obligations]
+        return _once(found, lambda o: (o.function, o.span, o.proposition))
+
+
+def _once(items: list[T], key: Callable[[T], object]) -> tuple[T, ...]:
+    """Of items with the same key the first."""
+    first: dict[object, T] = {}
+    for item in items:
+        first.setdefault(key(item), item)
+    return tuple(first.values())
+
+
+def noted(d: Diagnostic, note: str) -> Diagnostic:
+    return replace(d, notes=(*d.notes, note))
 
 
 _NOTHING: tuple[ModuleContext | None, str] = (None, "")

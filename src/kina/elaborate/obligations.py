@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kina.diagnostics import shape_errors as errors
-from kina.diagnostics.diagnostic import Edit, Help
-from kina.dims.dim import Dim, FloorDiv, Variable, constant, modulo
+from kina.diagnostics.diagnostic import Edit, Help, Label
+from kina.dims.dim import Dim, FloorDiv, Variable, constant, modulo, of_monomial
 from kina.dims.proposition import And, Comparison, Proposition, equal, negate, variables
 from kina.dims.prover import Status, Verdict, settle
 from kina.elaborate.context import Context, Reported
 from kina.source import Span
 
 
-def oblige(context: Context, goal: Proposition, span: Span, why: str) -> None:
-    """The goal has to hold for all sizes: an error unless it is proved."""
+def oblige(context: Context, goal: Proposition, span: Span, why: str, help: tuple[Help, ...] = ()) -> None:
+    """The goal has to hold for all sizes: an error unless it is proved. `help` is what else may mend it."""
     verdict = context.settle(goal, span, why)
     if verdict.status.proved:
         return
@@ -22,7 +22,7 @@ def oblige(context: Context, goal: Proposition, span: Span, why: str) -> None:
         raise Reported
     context.refused.add(goal)
     facts = context.facts.hypotheses
-    help_ = propose_requires(context, goal)
+    help_ = (*help, *propose_requires(context, goal))
     if verdict.status is Status.REFUTED:
         raise context.report(errors.obligation_refuted(span, goal, why, verdict.counterexample or {}, facts, help_))
     raise context.report(errors.obligation_undecided(span, goal, why, facts, help_))
@@ -47,6 +47,15 @@ def sizes_that_differ(verdict: Verdict, left: Dim, right: Dim) -> Mapping[str, i
     return {} if (left - right).value is not None else verdict.counterexample
 
 
+def where_declared(context: Context, left: Dim, right: Dim) -> tuple[Label, ...]:
+    """Of two sizes that are plain names of the function's own: where it declares them as two."""
+    binders = [b for b in context.declaration.binders if b.name in (str(left), str(right))]
+    if len(binders) != 2:
+        return ()
+    first, second = binders
+    return (Label(first.span.to(second.span), f"{first.name} and {second.name} are declared as two sizes"),)
+
+
 def worth_requiring(goal: Proposition) -> bool:
     """Whether a `requires` is likely what is missing. Of two sizes of plain names that differ, one is likely wrong,
     unless the one is a name and the other says what it is made of: `D = H * K`."""
@@ -60,15 +69,28 @@ def worth_requiring(goal: Proposition) -> bool:
 
 
 def _simpler(context: Context, goal: Proposition) -> Proposition:
-    """Divisibilities that settle the goal, where some do: `D mod 2 = 0` reads better than what follows from it."""
+    """Divisibilities that settle the goal, where some do: `D mod 2 = 0` reads better than what follows from it.
+    Of inequalities, the form without a minus: `N >= 2` rather than `0 <= N - 2`."""
     if not isinstance(goal, Comparison):
         return goal
+    if goal.relation in ("<", "<=") and goal.left.value is not None:
+        return _without_minus(goal)
     divisions = [a for a in (*goal.left.atoms(), *goal.right.atoms()) if isinstance(a, FloorDiv)]
     exact = [equal(modulo(a.first, a.second), constant(0)) for a in dict.fromkeys(divisions)]
     for claims in [*((claim,) for claim in exact), tuple(exact)]:
         if claims and settle(goal, context.facts.assume(*claims)).status.proved:
             return claims[0] if len(claims) == 1 else And(claims)
     return goal
+
+
+def _without_minus(goal: Comparison) -> Comparison:
+    """`left <= right` with each term on the side where it is positive, what grows on the left."""
+    terms = (goal.right - goal.left).terms
+    grows, shrinks = constant(0), constant(0)
+    for monomial, coefficient in terms:
+        term = of_monomial(monomial) * abs(coefficient)
+        grows, shrinks = (grows + term, shrinks) if coefficient > 0 else (grows, shrinks + term)
+    return Comparison(">=" if goal.relation == "<=" else ">", grows, shrinks)
 
 
 def assert_(context: Context, goal: Proposition, span: Span) -> None:

@@ -8,11 +8,13 @@ from typing import Any
 from kina.core.ir import Value
 from kina.diagnostics import form_errors
 from kina.diagnostics.diagnostic import Diagnostic, Edit, Help
-from kina.dims.dim import Dim
+from kina.diagnostics.names import nearest
+from kina.dims.dim import Dim, constant
 from kina.elaborate.broadcasting import stretch, stretch_batch
 from kina.elaborate.context import Context, Meaning
 from kina.elaborate.dimensions import read_dim, read_shape, read_size
 from kina.elaborate.dispatch import as_value, kind_of
+from kina.elaborate.guesses import exchanged, guess, missing_axis, quotient
 from kina.elaborate.literals import adapts
 from kina.elaborate.rule import CallRule
 from kina.elaborate.spellings import spellings, usage
@@ -29,12 +31,14 @@ _BOOL = Tensor(DType.BOOL, ())
 
 
 def call_operation(
-    context: Context, e: ast.Expr, entry: Entry, brackets: tuple[ast.Expr, ...], arguments: tuple[ast.Expr, ...],
-    infer: Infer, expected: Type | None, name: str | None,
+    context: Context, e: ast.Expr, target: ast.Name, entry: Entry, brackets: tuple[ast.Expr, ...],
+    arguments: tuple[ast.Expr, ...], infer: Infer, expected: Type | None, name: str | None,
 ) -> Value:  # fmt: skip
     """`operation[attributes] operands parameters`."""
     hint = expected if entry.keeps_dtype else None
-    operands, spans, static = read_call(context, e, entry, brackets, arguments, infer, hint)
+    operands, spans, static = read_call(context, e, target, entry, brackets, arguments, infer, hint)
+    if entry.family == "reduction" and static.get("axes") == ():
+        return _reduced_scalar(context, static, e.span, operands, spans, name)
     return operate(context, entry.name, static, entry.name, e.span, operands, spans, name)
 
 
@@ -47,17 +51,25 @@ def form(name: str, operands: tuple[str, ...], parameters: tuple[Parameter, ...]
     return Entry(name, "form", "", "", operands, False, parameters, build, lambda: ())
 
 
+def name_in(e: ast.Expr, name: str) -> ast.Name:
+    """Where a call names what it calls."""
+    function = e.function if isinstance(e, ast.Apply) else e
+    written = function.target if isinstance(function, ast.Bracket) else function
+    return written if isinstance(written, ast.Name) else ast.Name(name, span=e.span)
+
+
 def read_call(
-    context: Context, e: ast.Expr, entry: Entry, brackets: tuple[ast.Expr, ...], arguments: tuple[ast.Expr, ...],
-    infer: Infer, hint: Type | None,
+    context: Context, e: ast.Expr, target: ast.Name, entry: Entry, brackets: tuple[ast.Expr, ...],
+    arguments: tuple[ast.Expr, ...], infer: Infer, hint: Type | None,
 ) -> tuple[tuple[Value, ...], tuple[Span, ...], dict[str, Any]]:  # fmt: skip
     """The operands with their places, and the static parameters, of a call that is written like an operation's."""
     trailing = [p for p in entry.parameters if not p.bracket]
     count = len(arguments) - len(trailing)
     fixed = len(entry.operand_names)
-    attributes = _match_brackets(context, e.span, entry, brackets)
+    attributes = _match_brackets(context, e, target, entry, brackets, arguments)
     if count < (fixed - 1 if entry.variadic else fixed) or (count > fixed and not entry.variadic):
-        raise context.report(_wrong_count(e, entry, arguments))
+        raise context.report(_wrong_count(e, target, entry, arguments))
+    _in_order(context, entry, arguments, trailing)
     operands = _operands(context, entry, arguments[:count], infer, hint)
     rank = operands[0].type.rank if operands else 0
     static: dict[str, Any] = {}
@@ -66,6 +78,27 @@ def read_call(
     for p, argument in zip(trailing, arguments[count:], strict=True):
         static[p.name] = _parameter(context, entry, p, argument, operands, rank)
     return operands, tuple(a.span for a in arguments[:count]), static
+
+
+def _in_order(context: Context, entry: Entry, arguments: tuple[ast.Expr, ...], trailing: list[Parameter]) -> None:
+    """Operands come before shapes and orders of axes."""
+    listed = [p.kind in (Kind.SHAPE, Kind.PERMUTATION) for p in trailing]
+    if len(arguments) != 2 or listed != [True]:
+        return
+    first, second = arguments
+    if isinstance(first, ast.ListLiteral) and not isinstance(second, ast.ListLiteral):
+        help_ = (exchanged(first.span, second.span, "exchange them"),)
+        message = f"`{entry.name}` takes its operand first"
+        raise context.report(form_errors.bad_attribute(first.span, message, usage(entry), help_))
+
+
+def _reduced_scalar(
+    context: Context, static: Mapping[str, Any], span: Span, operands: tuple[Value, ...], spans: tuple[Span, ...],
+    name: str | None,
+) -> Value:  # fmt: skip
+    """A reduction over all axes of what has none: over its one element."""
+    row = operate(context, "reshape", {"shape": (constant(1),)}, "reshape", span, operands, spans, None)
+    return operate(context, "reduce", {**static, "axes": (0,)}, "reduce", span, (row,), spans, name)
 
 
 def operate(
@@ -118,8 +151,9 @@ def _operands(
 
 
 def _match_brackets(
-    context: Context, span: Span, entry: Entry, brackets: tuple[ast.Expr, ...]
-) -> dict[Parameter, ast.Expr]:
+    context: Context, e: ast.Expr, target: ast.Name, entry: Entry, brackets: tuple[ast.Expr, ...],
+    arguments: tuple[ast.Expr, ...],
+) -> dict[Parameter, ast.Expr]:  # fmt: skip
     """Which bracket item gives which attribute: by name, or by position among those not named."""
     parameters = [p for p in entry.parameters if p.bracket]
     given: dict[Parameter, ast.Expr] = {}
@@ -132,44 +166,48 @@ def _match_brackets(
         else:
             parameter, value = next(positional, None), item
         if parameter is None or parameter in given:
-            raise context.report(_bad_item(item, entry, parameters, twice=parameter is not None))
+            raise context.report(_bad_item(item, target, entry, parameters, twice=parameter is not None))
         given[parameter] = value
     missing = [p.name for p in parameters if p not in given]
     if missing:
         what = " and ".join(f"`{spellings(p)[0]}`" for p in parameters if p.name in missing)
-        help_ = (Help("to reduce over all axes, name them: axes=[0, 1]"),) if entry.family == "reduction" else ()
         message = f"`{entry.name}` needs {what} in its bracket"
-        raise context.report(form_errors.bad_attribute(span, message, usage(entry), help_))
+        help_ = missing_axis(entry, target.span, brackets, arguments) if missing in (["axis"], ["axes"]) else ()
+        if entry.family == "reduction":
+            help_ = (*help_, Help("to reduce over all axes, say so: axes=all"))
+        raise context.report(form_errors.bad_attribute(e.span, message, usage(entry), help_))
     return given
 
 
-def _bad_item(item: ast.Expr, entry: Entry, parameters: list[Parameter], twice: bool) -> Diagnostic:
+def _bad_item(
+    item: ast.Expr, target: ast.Name, entry: Entry, parameters: list[Parameter], twice: bool
+) -> Diagnostic:
     if not parameters:
         return form_errors.bad_attribute(item.span, f"`{entry.name}` takes nothing in a bracket", usage(entry))
     if twice:
         return form_errors.bad_attribute(item.span, f"`{entry.name}` is given this twice", usage(entry))
     if isinstance(item, ast.NamedItem):
-        help_ = _attribute_advice(item, entry, [s for p in parameters for s in spellings(p)])
+        help_ = _attribute_advice(item, target, entry, [s for p in parameters for s in spellings(p)])
         return form_errors.bad_attribute(item.span, f"`{entry.name}` has no `{item.name}`", usage(entry), help_)
     return form_errors.bad_attribute(
         item.span, f"`{entry.name}` takes no more than {len(parameters)} items here", usage(entry)
     )
 
 
-def _attribute_advice(item: ast.NamedItem, entry: Entry, names: list[str]) -> tuple[Help, ...]:
+def _attribute_advice(item: ast.NamedItem, target: ast.Name, entry: Entry, names: list[str]) -> tuple[Help, ...]:
     if item.name in ("keepdim", "keepdims") and entry.name == "reduce":
-        return (Help("`reduce_keep` keeps the reduced axes, with size 1"),)
-    match = "axis" if item.name == "dim" and "axis" in names else form_errors.nearest(item.name, names)
+        comma = item.span.source.text.rfind(",", target.span.end, item.span.start)
+        edits = (Edit(target.span, "reduce_keep"), Edit(Span(item.span.source, comma, item.span.end), ""))
+        return (Help("`reduce_keep` keeps the reduced axes, with size 1", edits if comma > 0 else ()),)
+    match = "axis" if item.name == "dim" and "axis" in names else nearest(item.name, names)
     if match is None:
         return ()
     at = Span(item.span.source, item.span.start, item.span.start + len(item.name))
     return (Help(f"did you mean `{match}`?", (Edit(at, match),)),)
 
 
-def _wrong_count(e: ast.Expr, entry: Entry, arguments: tuple[ast.Expr, ...]) -> Diagnostic:
+def _wrong_count(e: ast.Expr, target: ast.Name, entry: Entry, arguments: tuple[ast.Expr, ...]) -> Diagnostic:
     wanted = [*entry.operand_names, *(p.name for p in entry.parameters if not p.bracket)]
-    function = e.function if isinstance(e, ast.Apply) else e
-    target = function.target if isinstance(function, ast.Bracket) else function
     help_ = call_advice(e, target.span, arguments, missing=len(arguments) < len(wanted))
     got = len(arguments)
     return form_errors.wrong_argument_count(e.span, entry.name, wanted, got, usage(entry), help_, entry.variadic)
@@ -190,7 +228,7 @@ def _parameter(
         case Kind.DIM:
             return read_dim(context, e)
         case Kind.SHAPE:
-            return _shape(context, entry, e)
+            return _shape(context, entry, e, operands)
         case Kind.PERMUTATION:
             return _permutation(context, entry, e, rank, operands)
         case Kind.DTYPE:
@@ -213,13 +251,20 @@ def _axis(context: Context, entry: Entry, e: ast.Expr, rank: int, operands: tupl
     axis = _integer(context, entry, e)
     if not -rank <= axis < rank:
         shape = shape_text(operands[0].type.shape)
-        raise context.report(form_errors.axis_out_of_range(e.span, entry.name, axis, rank, shape))
+        last = rank - 1 if axis > 0 else 0
+        advice = guess(f"the {'last' if last else 'first'} axis is {last}", Edit(e.span, str(last)))
+        out = form_errors.axis_out_of_range(e.span, entry.name, axis, rank, shape, (advice,) if rank else ())
+        raise context.report(out)
     if axis < 0 and context.module.strict:
         raise context.report(form_errors.sugar(e.span, "an axis counted from the end", str(axis + rank)))
     return axis % rank
 
 
 def _axes(context: Context, entry: Entry, e: ast.Expr, rank: int, operands: tuple[Value, ...]) -> tuple[int, ...]:
+    if isinstance(e, ast.Name) and e.text == "all":
+        if context.module.strict:
+            raise context.report(form_errors.sugar(e.span, "`axes=all`", "the axes as numbers"))
+        return tuple(range(rank))
     items = e.items if isinstance(e, ast.ListLiteral) else (e,)
     axes = [_axis(context, entry, item, rank, operands) for item in items]
     if len(set(axes)) != len(axes):
@@ -229,11 +274,18 @@ def _axes(context: Context, entry: Entry, e: ast.Expr, rank: int, operands: tupl
     return tuple(sorted(axes))
 
 
-def _shape(context: Context, entry: Entry, e: ast.Expr) -> tuple[Dim, ...]:
+def _shape(context: Context, entry: Entry, e: ast.Expr, operands: tuple[Value, ...]) -> tuple[Dim, ...]:
     if not isinstance(e, ast.ListLiteral):
-        raise context.report(
-            form_errors.bad_attribute(e.span, f"`{entry.name}` wants a shape in brackets here", usage(entry))
-        )
+        items = e.items if isinstance(e, ast.TupleLiteral) else (e,)
+        listed = guess("a shape stands in brackets", Edit(e.span, f"[{', '.join(i.span.text for i in items)}]"))
+        message = f"`{entry.name}` wants a shape in brackets here"
+        raise context.report(form_errors.bad_attribute(e.span, message, usage(entry), (listed,)))
+    rest = [item for item in e.items if isinstance(item, ast.Unary) and item.span.text == "-1"]
+    if len(rest) == 1 and operands:
+        others = read_shape(context, [item for item in e.items if item is not rest[0]])
+        left = quotient(operands[0].type.shape, others)
+        help_ = () if left is None else (guess(f"what is left over is {left}", Edit(rest[0].span, str(left))),)
+        raise context.report(form_errors.negative_size(rest[0].span, -1, help_))
     return read_shape(context, e.items)
 
 
@@ -250,11 +302,18 @@ def _permutation(
     return tuple(a % rank for a in order)
 
 
+_OTHER_CHOICES = {
+    "avg": "mean", "average": "mean", "amax": "max", "maximum": "max", "amin": "min", "minimum": "min",
+    "product": "prod",
+}  # fmt: skip
+"""What other libraries call reductions."""
+
+
 def _choice(context: Context, entry: Entry, p: Parameter, e: ast.Expr) -> str:
     text = e.text if isinstance(e, ast.Name) else e.span.text
     if text in p.choices:
         return text
-    match = form_errors.nearest(text, p.choices)
+    match = nearest(text, p.choices) or _OTHER_CHOICES.get(text)
     help_ = (Help(f"did you mean `{match}`?", (Edit(e.span, match),)),) if match else ()
     message = f"`{entry.name}` does not know `{text}`"
     raise context.report(form_errors.bad_attribute(e.span, message, usage(entry), help_))

@@ -30,7 +30,7 @@ def field_of(context: Context, e: ast.FieldAccess, target: Tree) -> Tree:
             return item_of(target, names.index(e.name))
         raise context.report(form_errors.unknown_field(at, inner.name, e.name, names))
     if isinstance(inner, Value):
-        raise context.report(form_errors.no_such_member(at, e.name, kina_spelling(e.name)))
+        raise context.report(form_errors.no_such_member(at, e.name, kina_spelling(at, e.target.span)))
     raise context.report(
         form_errors.wrong_tuple(at, "a tuple has items, such as `.0`, and no fields", tree_type(target))
     )

@@ -13,8 +13,8 @@ from kina.dims.prover import Facts, Status, Verdict
 from kina.dims.regroup import AxesMix, Unsettled, VolumesDiffer
 from kina.dims.regroup import regroup as regroup_shapes
 from kina.elaborate.context import Context
+from kina.elaborate.guesses import parenthesised
 from kina.elaborate.obligations import propose_requires, worth_requiring
-from kina.elaborate.suggestions import parenthesised
 from kina.source import Span
 from kina.types import Shape, shape_text
 

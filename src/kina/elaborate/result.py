@@ -15,6 +15,7 @@ from kina.syntax import ast
 from kina.types import Type
 
 if TYPE_CHECKING:
+    from kina.elaborate.claims import Test
     from kina.elaborate.generics import Choice, Matching
     from kina.elaborate.incremental import State
     from kina.elaborate.module_context import ModuleContext
@@ -77,10 +78,8 @@ class Generic:
         """The function for a choice, or the errors that it has there."""
         from kina.elaborate.functions import instance
 
-        found = self.home.current.diagnostics
-        mark = len(found)
-        function = instance(self.home, self.declaration, choice)
-        return function or tuple(found[mark:])
+        function, found = instance(self.home, self.declaration, choice)
+        return function or tuple(found.diagnostics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +94,16 @@ class Elaboration:
     state: State = field(repr=False)
     """For checking the module again after an edit."""
     obligations: tuple[Obligation, ...]
+    tests: tuple[Test, ...] = ()
+    """The module's own tests that have no errors."""
+
+    @property
+    def owned(self) -> list[tuple[str | None, Diagnostic]]:
+        """What was found, with the function that it was found in; None for imports, types, and other modules."""
+        context = self.state.context
+        own = [(None, d) for d in context.own.diagnostics]
+        imported = [(None, d) for d in self.diagnostics[len(context.diagnostics) :]]
+        return [*own, *((name, d) for name, found in context.findings.items() for d in found.diagnostics), *imported]
 
     @property
     def ok(self) -> bool:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from kina.diagnostics import form_errors, shape_errors
+from kina.diagnostics.diagnostic import Edit
 from kina.diagnostics.shapes import Row
 from kina.dims.proposition import Proposition, equal
 from kina.elaborate.context import Context
-from kina.elaborate.obligations import oblige, propose_requires, sizes_that_differ, worth_requiring
+from kina.elaborate.guesses import guess, parenthesised
+from kina.elaborate.obligations import oblige, propose_requires, sizes_that_differ, where_declared, worth_requiring
 from kina.elaborate.regrouping import regroup
 from kina.elaborate.suggestions import cast_help, convert, suggest
 from kina.ops.base import DTypeClass, Entry
@@ -55,6 +57,7 @@ class CallRule:
                 counterexample=sizes_that_differ(verdict, left, right),
                 facts=self.context.facts.hypotheses,
                 help=help_ or (propose_requires(self.context, goal) if worth_requiring(goal) else ()),
+                binders=where_declared(self.context, left, right),
             )
         )
 
@@ -70,22 +73,29 @@ class CallRule:
         if not wanted.holds(got):
             at = self.spans[operand]
             help_ = (cast_help(at, DType.F32),) if wanted is DTypeClass.FLOAT else ()
+            if wanted is DTypeClass.BOOL:
+                text = f"({parenthesised(at)} != {'0.0' if got.is_float else '0'})"
+                help_ = (guess("true where it is not zero", Edit(at, text)),)
             raise self.context.report(shape_errors.wrong_dtype(at, self.shown, wanted.value, got, help_))
 
     def same_rank(self, first: int, second: int) -> None:
         x, y = self.operands[first], self.operands[second]
         if x.rank != y.rank:
             places = (self.spans[first], x), (self.spans[second], y)
-            raise self.context.report(shape_errors.ranks_differ(self.span, self.shown, *places))
+            help_ = suggest(self.context, self.entry, self.span, self.spans, self.operands)
+            raise self.context.report(shape_errors.ranks_differ(self.span, self.shown, *places, help_))
 
     def rank(self, operand: int, at_least: int) -> None:
         x = self.operands[operand]
         if x.rank < at_least:
             name = self.entry.operand_names[min(operand, len(self.entry.operand_names) - 1)]
-            raise self.context.report(shape_errors.rank_too_small(self.spans[operand], self.shown, name, at_least, x))
+            help_ = suggest(self.context, self.entry, self.span, self.spans, self.operands)
+            at = self.spans[operand]
+            raise self.context.report(shape_errors.rank_too_small(at, self.shown, name, at_least, x, help_))
 
     def require(self, goal: Proposition, why: str) -> None:
-        oblige(self.context, goal, self.span, why)
+        help_ = suggest(self.context, self.entry, self.span, self.spans, self.operands)
+        oblige(self.context, goal, self.span, why, help_)
 
     def regroups(self, source: Shape, target: Shape) -> None:
         regroup(self.context, self.span, self.spans[0], source, target)

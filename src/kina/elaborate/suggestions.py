@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from kina.diagnostics.diagnostic import Edit, Help
 from kina.elaborate.context import Context
+from kina.elaborate.guesses import call_of, exchanged, guess, new_axes, other_axes, parenthesised
 from kina.ops.base import Entry
 from kina.source import Span
 from kina.syntax import ast
@@ -20,13 +21,6 @@ def suggest(context: Context, entry: Entry, span: Span, spans: Spans, operands: 
     """Changes of this call that make its shapes agree, the likeliest first; none if none is known."""
     advise = _ADVICE.get(entry.name)
     return advise(span, spans, operands) if advise else ()
-
-
-def parenthesised(span: Span) -> str:
-    """The source of an operand, in parentheses unless it is a single word."""
-    text = span.text
-    simple = text.replace("_", "").replace("'", "").isalnum() or (text.startswith("(") and text.endswith(")"))
-    return text if simple else f"({text})"
 
 
 def call_advice(e: ast.Expr, name: Span, arguments: tuple[ast.Expr, ...], missing: bool) -> tuple[Help, ...]:
@@ -45,6 +39,9 @@ def call_advice(e: ast.Expr, name: Span, arguments: tuple[ast.Expr, ...], missin
     if isinstance(first, ast.ListLiteral) and not missing and name.end < first.span.start:
         gap = Span(source, name.end, first.span.start)
         return (Help("a bracket that touches the name gives dimensions or attributes", (Edit(gap, ""),)),)
+    if not missing and len(arguments) > 1:
+        extra = Span(source, arguments[-2].span.end, arguments[-1].span.end)
+        return (guess(f"leave out {arguments[-1].span.text}", Edit(extra, "")),)
     return ()
 
 
@@ -61,29 +58,57 @@ def convert(places: tuple[Span, Span], dtypes: tuple[DType, DType]) -> tuple[Hel
 
 def _transposed(order: list[int], span: Span) -> Help:
     listed = ", ".join(map(str, order))
+    already = re.fullmatch(rf"transpose (\w+) \[{re.escape(listed)}\]", span.text)
+    if already:
+        return Help(f"{already[1]} fits as it is", (Edit(span, already[1]),))
     edit = Edit(span, f"(transpose {parenthesised(span)} [{listed}])")
     return Help(f"transpose the last two axes of {span.text}", (edit,))
+
+
+def _as_matrix(span: Span, spans: Spans, operands: Operands) -> Iterator[Help]:
+    """A vector as a matrix of one column on the right, of one row on the left; its axis may have to go afterwards."""
+    for n, (axis, what) in enumerate(((0, "row"), (-1, "column"))):
+        if operands[n].rank == 1:
+            place, other = spans[n], spans[1 - n]
+            text = call_of(f"expand_dims[axis={axis}]", place)
+            yield guess(f"make {place.text} a {what}", Edit(place, text))
+            pair = (text, parenthesised(other)) if n == 0 else (parenthesised(other), text)
+            result = f"(squeeze[axis={-2 if n == 0 else -1}] (matmul {' '.join(pair)}))"
+            yield guess(f"make {place.text} a {what}, and drop that axis of the result", Edit(span, result))
 
 
 def _matmul(_span: Span, spans: Spans, operands: Operands) -> tuple[Help, ...]:
     """One of the operands is probably to be transposed."""
     x, y = operands
     if x.rank < 2 or y.rank < 2:
-        return ()
+        return (*_as_matrix(_span, spans, operands),)
     order = [*range(y.rank - 2), y.rank - 1, y.rank - 2]
     if y.shape[-1] is x.shape[-1] and y.shape[-2] is not x.shape[-1]:
         return (_transposed(order, spans[1]),)
     order = [*range(x.rank - 2), x.rank - 1, x.rank - 2]
     if x.shape[-2] is y.shape[-2]:
         return (_transposed(order, spans[0]),)
+    if y.shape[-1] is x.shape[-2]:
+        return (exchanged(spans[0], spans[1], "the other way round they fit"),)
     return ()
 
 
-def _concat(span: Span, _spans: Spans, operands: Operands) -> tuple[Help, ...]:
-    """Another axis along which the operands do fit."""
+def _broadcast(_span: Span, spans: Spans, operands: Operands) -> tuple[Help, ...]:
+    """Sizes are laid against the right end: an axis of size 1 puts an operand further left."""
+    return tuple(new_axes(spans[0], operands[0].rank))
+
+
+def _squeeze(span: Span, _spans: Spans, operands: Operands) -> tuple[Help, ...]:
+    return other_axes(span, operands[0].rank - 1)
+
+
+def _concat(span: Span, spans: Spans, operands: Operands) -> tuple[Help, ...]:
+    """Another axis along which the operands do fit, or an axis that one of them lacks."""
     first = operands[0]
     if any(x.rank != first.rank for x in operands):
-        return ()
+        most = max(x.rank for x in operands)
+        lacking = [n for n, x in enumerate(operands) if x.rank == most - 1]
+        return tuple(help_ for n in lacking for help_ in new_axes(spans[n], most - 1))
     for axis in range(first.rank):
         others = [a for a in range(first.rank) if a != axis]
         if all(x.shape[a] is first.shape[a] for x in operands for a in others):
@@ -93,4 +118,6 @@ def _concat(span: Span, _spans: Spans, operands: Operands) -> tuple[Help, ...]:
     return ()
 
 
-_ADVICE: Mapping[str, Callable[[Span, Spans, Operands], tuple[Help, ...]]] = {"matmul": _matmul, "concat": _concat}
+_ADVICE: Mapping[str, Callable[[Span, Spans, Operands], tuple[Help, ...]]] = {
+    "matmul": _matmul, "concat": _concat, "broadcast": _broadcast, "squeeze": _squeeze,
+}  # fmt: skip

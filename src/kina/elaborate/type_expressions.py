@@ -48,7 +48,7 @@ def read_type(context: Context, e: ast.Expr) -> Type:
             return Arrow(read_type(context, parameter), read_type(context, result), _effects(context, e, effects))
         case ast.Exists():
             return _exists(context, e)
-        case ast.Hole(name=""):
+        case ast.Hole(name="") | ast.Bracket(target=ast.Hole(name="")):
             raise context.unreadable()
         case ast.Bracket(target=ast.Name() | ast.FieldAccess() as target, items=arguments):
             return _declared(context, e.span, target, arguments)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kina.diagnostics import KinaError
-from kina.diagnostics.form_errors import nearest
+from kina.diagnostics.names import nearest
 from kina.dims.dim import Dim, UndefinedSize
 from kina.dims.proposition import Proposition, variables
 from kina.types import DType, List, Record, Tensor, Type, shape_text

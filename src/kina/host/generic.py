@@ -27,6 +27,8 @@ def choice_of(generic: Generic, args: Sequence[Any], named: Mapping[str, Any]) -
     declaration = generic.declaration
     matching = generic.matching()
     pairs = list(_pairs(declaration, args, named))
+    for name in _dtypes_given(declaration, named):
+        matching.dtypes[name] = _dtype_named(declaration.name, name, named[name])
     for numbers in (False, True):
         for p, value in pairs:
             described = _described(value, numbers)
@@ -41,6 +43,31 @@ def choice_of(generic: Generic, args: Sequence[Any], named: Mapping[str, Any]) -
             got = matching.dtypes[binder.name]
             raise CallError(f"{declaration.name}: {binder.name} would be {got}, and has to be {binder.kind}")
     return choice
+
+
+def without_dtypes(generic: Generic, named: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The named arguments of a call but those that give dtypes, which the instance for them no longer has."""
+    given = _dtypes_given(generic.declaration, named)
+    return {name: value for name, value in named.items() if name not in given}
+
+
+def _dtypes_given(declaration: ast.FunctionDeclaration, named: Mapping[str, Any]) -> list[str]:
+    """The dtype binders that a call gives by name. A parameter of that name goes first."""
+    parameters = {p.name for p in declaration.parameters}
+    return [b.name for b in declaration.binders if b.kind is not None and b.name in named and b.name not in parameters]
+
+
+def _dtype_named(function: str, name: str, value: Any) -> DType:
+    """The dtype that a call gives by name: `T="F32"`, or as NumPy writes it."""
+    if isinstance(value, str) and value in DType.__members__:
+        return DType[value]
+    try:
+        found = DType.of_numpy(np.dtype(value))
+    except TypeError:
+        found = None
+    if found is None:
+        raise CallError(f"{function}: {name} is a dtype, as in {name}=\"F32\" or {name}=np.float32, not {value!r}")
+    return found
 
 
 def not_for(generic: Generic, choice: Choice, errors: tuple[Diagnostic, ...]) -> KinaError:

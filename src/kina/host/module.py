@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from kina import pipeline
 from kina.core import ir
-from kina.diagnostics.form_errors import nearest
+from kina.diagnostics.names import nearest
 from kina.elaborate.generics import Choice
 from kina.elaborate.result import Generic, Signature
 from kina.host.boundary import Boundary, Executable, Run
-from kina.host.generic import choice_of, not_for
+from kina.host.generic import choice_of, not_for, without_dtypes
 from kina.host.reference import Reference
 from kina.source import Source
 
@@ -127,12 +127,12 @@ class GenericFunction:
         return sum(f.compilations for f in self._instances.values())
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
-        """The result for these arguments; `name=` gives a parameter, or a size that the shapes leave open."""
-        return self.instance(*args, **named)(*args, **named)
+        """The result for these arguments; `name=` gives a parameter, or a size or dtype that they leave open."""
+        return self.instance(*args, **named)(*args, **without_dtypes(self._generic, named))
 
     def reference(self, /, *args: Any, **named: Any) -> Any:
         """The same by the reference interpreter: what the function means, slowly."""
-        return self.instance(*args, **named).reference(*args, **named)
+        return self.instance(*args, **named).reference(*args, **without_dtypes(self._generic, named))
 
     def instance(self, /, *args: Any, **named: Any) -> Function:
         """The function for the ranks and dtypes of these arguments. Raises KinaError where they leave them open."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
+from kina.core.ir import Check, Require, Value
 from kina.dims.dim import Dim, constant, product
 from kina.kernels.expressions import children, free_variables, most_steps, walk
-from kina.kernels.ir import BandKernel, GemmKernel, Kernel, KernelProgram, LoopKernel
+from kina.kernels.ir import BandKernel, Choice, GemmKernel, Kernel, KernelProgram, LoopKernel, Repeat, Step
 from kina.kernels.memory import bytes_of, plan_memory
 from kina.ops.scalar import Call, Cast, Element, Literal, Pieces, Reduce, Scalar, SizeValue
 from kina.types import Tensor
@@ -21,12 +22,10 @@ _SPLIT = "    // split over threads"
 def describe(program: KernelProgram) -> str:
     """Every kernel with its loop nest, traffic and work, and why values are stored between them."""
     count = len(program.kernels)
+    numbers = {id(kernel): number for number, kernel in enumerate(program.kernels, 1)}
     lines = [f"{program.function.name}: {count} kernel{'s' if count != 1 else ''}"]
-    for number, kernel in enumerate(program.kernels, 1):
-        lines += ["", f"kernel {number}: {kernel.output.name} : {kernel.output.type}"]
-        lines += [f"  {line}" for line in _nest(kernel)]
-        written = _bytes(_written(kernel), kernel.output.type)
-        lines += [f"  reads {_traffic(kernel)} bytes, writes {written}; {_work(kernel)} operations"]
+    for step in program.steps:
+        lines += ["", *_step(step, numbers)]
     if program.reasons:
         lines += ["", "stored between kernels:"]
         lines += [f"  {v.name} ({bytes_of(v)} bytes): {why}" for v, why in program.reasons]
@@ -35,6 +34,51 @@ def describe(program: KernelProgram) -> str:
     for check in program.checks:
         lines += ["", f"checked first: {check.proposition}"]
     return "\n".join(lines)
+
+
+def _step(step: Step, numbers: Mapping[int, int]) -> Iterator[str]:
+    """A kernel, or a loop or branch with what is in it."""
+    match step:
+        case Repeat():
+            yield from _repeat(step, numbers)
+        case Choice(condition=condition, then=then, otherwise=otherwise):
+            shown = condition.name if isinstance(condition, Value) else str(condition)
+            yield f"if {shown}:"
+            yield from _inside(then, numbers)
+            yield "else:"
+            yield from _inside(otherwise, numbers)
+        case Check(proposition=claim):
+            yield f"check: {claim}"
+        case Require(condition=condition, message=message):
+            yield f"check: {condition.name}, else {message!r}"
+        case _:
+            yield f"kernel {numbers[id(step)]}: {step.output.name} : {step.output.type}"
+            yield from (f"  {line}" for line in _nest(step))
+            written = _bytes(_written(step), step.output.type)
+            yield f"  reads {_traffic(step)} bytes, writes {written}; {_work(step)} operations"
+
+
+def _repeat(loop: Repeat, numbers: Mapping[int, int]) -> Iterator[str]:
+    for kernel in loop.entry:
+        yield from _step(kernel, numbers)
+    most = "" if loop.bound is None else f" < {loop.bound}"
+    yield f"{'for' if loop.steps is None else 'while'} {loop.index}{most}:"
+    for item in loop.states:
+        how = "grows in place" if item.grows else "has two places by turns"
+        yield f"  state {item.state.name} : {item.state.type} {how}"
+    for value, result in loop.yields:
+        yield f"  {value.name} is a part of {result.name} : {result.type}"
+    if loop.condition is not None:
+        yield from _inside(loop.test, numbers)
+        yield f"  as long as {loop.condition.name}"
+    yield from _inside(loop.body, numbers)
+    for kernel in loop.leaving:
+        yield from _step(kernel, numbers)
+
+
+def _inside(steps: Sequence[Step], numbers: Mapping[int, int]) -> Iterator[str]:
+    for step in steps:
+        yield from (f"  {line}" for line in _step(step, numbers))
 
 
 def _nest(kernel: Kernel) -> Iterator[str]:
@@ -54,7 +98,8 @@ def _nest(kernel: Kernel) -> Iterator[str]:
         depth += 1
     body = kernel.body
     shared: dict[Scalar, str] = {}
-    inner = kernel.inner.variable if kernel.inner else None
+    last = kernel.scan.loop if kernel.scan else kernel.inner
+    inner = last.variable if last else None
     for reduction in _reductions(body):
         if inner is not None and inner in free_variables(reduction):
             continue
@@ -89,8 +134,17 @@ def _gemm(kernel: GemmKernel) -> Iterator[str]:
 
 
 def _loop_names(kernel: LoopKernel) -> dict[str, str]:
-    names = {loop.variable: name for loop, name in zip(kernel.loops, "ijklmnop", strict=False)}
+    letters = [name for name in "ijklmnop" if name not in _sizes(kernel)]
+    names = {loop.variable: name for loop, name in zip(kernel.loops, letters, strict=False)}
     return names | {r.variable: f"r{r.variable[2:]}" if r.variable != "%r0" else "r" for r in _reductions(kernel.body)}
+
+
+def _sizes(kernel: LoopKernel) -> frozenset[str]:
+    """The names of sizes, steps of loops among them, that stand in a kernel."""
+    indices = [i for e in walk(kernel.body) if isinstance(e, Element) for i in e.index]
+    values = [e.dim for e in walk(kernel.body) if isinstance(e, SizeValue)]
+    extents = [loop.extent for loop in kernel.loops]
+    return frozenset[str]().union(*(d.variables for d in (*indices, *values, *extents, *kernel.index)))
 
 
 def _reductions(e: Scalar) -> Iterator[Reduce]:

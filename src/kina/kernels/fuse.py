@@ -13,20 +13,24 @@ The first one alone makes RMSNorm, softmax, LayerNorm and cross-entropy one kern
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from kina.core.ir import Apply, Check, For, Function, If, Open, Require, Value, While
+from kina.core.ir import Apply, Check, Function, Statement, Value, made_by, statements_within, values_of
 from kina.diagnostics import KinaError
+from kina.dims import proposition
 from kina.dims.atoms import Variable
 from kina.dims.dim import Atom, Dim, constant, of_monomial, product, variable
 from kina.dims.proposition import Comparison
 from kina.dims.prover import Facts
 from kina.kernels.bands import in_bands
 from kina.kernels.expressions import COSTLY, canonical, free_variables, rebuild, simplify_indices, substitute, walk
-from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, Loop, LoopKernel, Operand
+from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, Loop, LoopKernel, Operand, Step
 from kina.kernels.ir import Scan as ScanLoop
+from kina.kernels.memory import bytes_of
 from kina.kernels.parts import in_parts
+from kina.kernels.ranges import NoBound
+from kina.kernels.regions import Reasons, Region, dimensions_of, refuse_unknown_forms
 from kina.ops.arranging import Unflatten
 from kina.ops.contractions import Matmul
 from kina.ops.precision import widened
@@ -44,13 +48,29 @@ _MANY = 8
 
 
 def fuse(function: Function) -> KernelProgram:
-    """The kernels of a flat function (after `specialise`)."""
-    for statement in function.statements:
-        if not isinstance(statement, Apply | Check):
-            what = {For: "loops", While: "loops", If: "`if`", Open: "sizes from values", Require: "`check`"}
-            name = what.get(type(statement), "this")
-            raise KinaError(f"{function.name}: {name} cannot be compiled yet; the reference interpreter runs them")
-    return _Fusion(function).program()
+    """The kernels of a flat function (after `specialise`), in the loops and branches where they run."""
+    refuse_unknown_forms(function)
+    made = {name for s in statements_within(function.statements) for name in dimensions_of(s)}
+    checks = [s for s in function.statements if isinstance(s, Check)]
+    first = tuple(c for c in checks if made.isdisjoint(proposition.variables(c.proposition)))
+    statements = tuple(s for s in function.statements if not (isinstance(s, Check) and s in first))
+    fusion = Fusion(statements, function.outputs, Facts(function.requires))
+    steps, outputs = fusion.sequence()
+    program = KernelProgram(function, function.inputs, outputs, steps, first, fusion.reasons(outputs))
+    try:
+        for value in values_of(function):
+            program.most(bytes_of(value))
+    except NoBound as fault:
+        raise KinaError(f"{function.name} cannot be compiled yet: {fault}; the reference interpreter runs it") from None
+    return program
+
+
+def _fuse_block(
+    statements: Sequence[Statement], results: Sequence[Value], facts: Facts
+) -> tuple[tuple[Step, ...], tuple[Value, ...], Reasons]:
+    fusion = Fusion(statements, results, facts)
+    steps, outputs = fusion.sequence()
+    return steps, outputs, dict(fusion.reasons(outputs))
 
 
 class _Recompute(Exception):
@@ -72,31 +92,73 @@ class _Body:
     bound: int = 0
 
 
-class _Fusion:
-    def __init__(self, function: Function) -> None:
-        self.function = function
-        self.made = {s.result: s for s in function.statements if isinstance(s, Apply)}
+class Fusion:
+    """One block: a function's statements, or those inside a loop or branch, which make blocks of their own."""
+
+    def __init__(self, statements: Sequence[Statement], results: Sequence[Value], facts: Facts) -> None:
+        self.statements = statements
+        self.results = results
+        self.made = {s.result: s for s in statements if isinstance(s, Apply)}
+        self.regions = [Region(s) for s in statements if not isinstance(s, Apply)]
         self.copies: dict[Value, Value] = {}
         self.stored: dict[Value, str] = {}
         self.parts: dict[Value, str] = {}
         self.inlined: set[Value] = set()
-        self.facts = Facts(function.requires)
+        self.inside: dict[Value, str] = {}
+        self.banded: set[Value] = set()
+        self.needed: set[Value] = set()
+        self.facts = facts
 
-    def program(self) -> KernelProgram:
+    def sequence(self) -> tuple[tuple[Step, ...], tuple[Value, ...]]:
+        """The steps in order, and the value that each result is computed as."""
         outputs = self._outputs()
         self.stored.update(dict.fromkeys(outputs, "a result"))
         self.stored.update({v: "a contraction" for v in self.made if self._is_gemm(v) and v not in self.stored})
         scans = (v for v, made in self.made.items() if isinstance(made.operation, Scan))
         self.stored.update({v: "a scan" for v in scans if v not in self.stored})
+        for region in self.regions:
+            self.copies.update(region.starts)
+            self.stored.update(dict.fromkeys(region.starts, "where a loop starts"))
+            self.stored.update({v: "used in a loop or branch" for v in region.reads if v in self.made})
         self._store_shared()
-        kernels = self._all_kernels(outputs)
-        checks = tuple(s for s in self.function.statements if isinstance(s, Check))
-        banded = in_bands(kernels, outputs)
-        made = {kernel.output for kernel in banded} - {*outputs}
-        reasons = tuple((v, why) for v, why in {**self.stored, **self.parts}.items() if v in made)
-        return KernelProgram(self.function, self.function.inputs, outputs, banded, checks, reasons)
+        return self._assembled(self._all_kernels(outputs), outputs), outputs
 
-    def _all_kernels(self, outputs: tuple[Value, ...]) -> list[Kernel]:
+    def reasons(self, outputs: Sequence[Value]) -> tuple[tuple[Value, str], ...]:
+        """Why values between the kernels were stored."""
+        left_out = {v for r in self.regions for v in r.starts} | {*outputs, *self.banded}
+        kept = {v: why for v, why in {**self.stored, **self.parts}.items() if v in self.needed and v not in left_out}
+        return tuple({**kept, **self.inside}.items())
+
+    def _assembled(self, made: dict[Value, list[Kernel]], outputs: tuple[Value, ...]) -> tuple[Step, ...]:
+        """All in order. Attention becomes one kernel where nothing but the attention needs what is inside."""
+        starts = {v for region in self.regions for v in region.starts}
+        entries = {v: tuple(in_bands(kernels, [v])) for v, kernels in made.items() if v in starts}
+        kept = {*outputs, *(v for r in self.regions for v in r.reads)}
+        kept |= {v for kernels in entries.values() for kernel in kernels for v in kernel.inputs}
+        runs: list[list[Kernel]] = [[]]
+        between: list[Region] = []
+        regions = {id(region.statement): region for region in self.regions}
+        for statement in self.statements:
+            if isinstance(statement, Apply):
+                runs[-1] += made.get(statement.result, [])
+            else:
+                between.append(regions[id(statement)])
+                runs.append([])
+        runs[-1] += [kernel for copy in self.copies if copy not in starts for kernel in made.get(copy, [])]
+        steps: list[Step] = []
+        for number, run in enumerate(runs):
+            others = {v for other in runs if other is not run for kernel in other for v in kernel.inputs}
+            banded = in_bands(run, tuple(dict.fromkeys((*outputs, *kept, *others))))
+            self.banded |= {k.output for k in run} - {k.output for k in banded}
+            steps += banded
+            if number < len(between):
+                step, reasons = between[number].step(_fuse_block, entries, self.facts)
+                self.inside |= reasons
+                steps.append(step)
+        self.needed = {*made, *self.parts}
+        return tuple(steps)
+
+    def _all_kernels(self, outputs: tuple[Value, ...]) -> dict[Value, list[Kernel]]:
         """The kernels of all stored values. Where one cannot be made before another value is stored, that value is, and
         kernels that had it inlined are made again."""
         made: dict[Value, list[Kernel]] = {}
@@ -105,7 +167,7 @@ class _Fusion:
             order = self._order(outputs)
             missing = [value for value in order if value not in made]
             if not missing:
-                return [kernel for value in order for kernel in made[value]]
+                return {value: made[value] for value in order}
             for value in missing:
                 self.inlined = inlined[value] = set()
                 try:
@@ -119,9 +181,10 @@ class _Fusion:
         """A value of its own for each result: what it is a mere reshape of; a copy where that is an input, or stands
         twice."""
         outputs: list[Value] = []
-        for result in self.function.outputs:
+        from_regions = {v for region in self.regions for v in made_by(region.statement)}
+        for result in self.results:
             value = self._same_in_memory(result)
-            if value in self.made and value not in outputs:
+            if (value in self.made or value in from_regions) and value not in outputs:
                 outputs.append(value)
             else:
                 name = f"copy of {value.name}"
@@ -196,7 +259,9 @@ class _Fusion:
 
     def _order(self, outputs: tuple[Value, ...]) -> list[Value]:
         """The stored values in an order in which each can be computed; unneeded ones left out."""
-        needed = {self.copies.get(value, value) for value in outputs} | set(outputs)
+        copies = [v for region in self.regions for v in region.starts]
+        needed = {self.copies.get(value, value) for value in (*outputs, *copies)} | {*outputs, *copies}
+        needed.update(v for region in self.regions for v in region.reads)
         for value, made in reversed(self.made.items()):
             if value in needed:
                 needed.update(made.arguments)

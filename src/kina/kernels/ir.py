@@ -7,11 +7,16 @@ the loop variables. A contraction is a kernel of its own kind, as it has its own
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from kina.core.ir import Check, Function, Value
+from kina.core.ir import Check, Function, Require, Value
 from kina.dims.dim import Dim
+from kina.dims.proposition import Proposition
+from kina.kernels.ranges import at_most
 from kina.ops.scalar import Index, Reduction, Scalar
+from kina.types import Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,27 +122,185 @@ class BandKernel:
 Kernel = LoopKernel | GemmKernel | BandKernel
 
 
+# ---------------------------------------------------------------- loops and branches
+
+
 @dataclass(frozen=True, slots=True)
+class Carried:
+    """A state of a loop: `start` is what it is first, `following` what a step makes of it, `last` what it is at last.
+
+    Two places take turns as `state` and `following`. A state that grows has one place (`grows`), which is laid out as
+    `layout`, its shape after all steps: a step writes only what is new there.
+    """
+
+    state: Value
+    start: Value
+    following: Value
+    last: Value
+    grows: bool
+    layout: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Steps: `index` counts them from 0, as a size of what is inside. `steps` is how many there were, where
+    `condition`, a scalar that `test` computes, may end them before the `bound`.
+
+    `entry` computes the states' starts, `leaving` what they were last where that is not their own memory. A yielded
+    value is written into its part of the result.
+    """
+
+    index: str
+    bound: Dim | None
+    steps: str | None
+    states: tuple[Carried, ...]
+    yields: tuple[tuple[Value, Value], ...]
+    entry: tuple[Kernel, ...]
+    test: tuple[Step, ...]
+    condition: Value | None
+    body: tuple[Step, ...]
+    leaving: tuple[Kernel, ...]
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """The dimensions that it makes."""
+        return (self.index,) if self.steps is None else (self.index, self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of two lists of steps. Each result is computed in its place by whichever runs: (result, then, otherwise)."""
+
+    condition: Value | Proposition
+    results: tuple[tuple[Value, Value, Value], ...]
+    then: tuple[Step, ...]
+    otherwise: tuple[Step, ...]
+
+
+Step = Kernel | Repeat | Choice | Check | Require
+
+
+def kernels_of(steps: Sequence[Step]) -> Iterator[Kernel]:
+    """All kernels, those inside loops and branches too, in the order in which they are written."""
+    for step in steps:
+        match step:
+            case LoopKernel() | GemmKernel() | BandKernel():
+                yield step
+            case Repeat(entry=entry, test=test, body=body, leaving=leaving):
+                yield from kernels_of((*entry, *test, *body, *leaving))
+            case Choice(then=then, otherwise=otherwise):
+                yield from kernels_of((*then, *otherwise))
+
+
+def regions_of(steps: Sequence[Step]) -> Iterator[Repeat | Choice]:
+    """All loops and branches, the outer ones first."""
+    for step in steps:
+        match step:
+            case Repeat(test=test, body=body):
+                yield step
+                yield from regions_of((*test, *body))
+            case Choice(then=then, otherwise=otherwise):
+                yield step
+                yield from regions_of((*then, *otherwise))
+
+
+def bindings_of(steps: Sequence[Step]) -> dict[Value, Value]:
+    """Values that lie in the memory of others, or in a part of it."""
+    bound: dict[Value, Value] = {}
+    for region in regions_of(steps):
+        if isinstance(region, Choice):
+            for result, first, second in region.results:
+                bound |= {first: result, second: result}
+            continue
+        for item in region.states:
+            bound[item.start] = item.state
+            if item.grows:
+                bound[item.following] = item.state
+                if region.steps is None:
+                    bound[item.state] = item.last
+        bound |= dict(region.yields)
+    return bound
+
+
+# ---------------------------------------------------------------- programs
+
+
+@dataclass(frozen=True)
 class KernelProgram:
-    """A function as kernels in order. `outputs[i]` is the value that result number `i` is computed as.
+    """A function as steps in order. `outputs[i]` is the value that result number `i` is computed as.
 
     It may have another shape than the result, of which it then is the same memory in row-major order. Each value of
-    `outputs` is computed by kernels of the program and stands there once.
-    `reasons` say why a value was stored instead of being computed where it is used.
+    `outputs` is computed by the program and stands there once.
+    `checks` come before everything else. `reasons` say why a value was stored instead of being computed where it is
+    used.
     """
 
     function: Function
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
-    kernels: tuple[Kernel, ...]
+    steps: tuple[Step, ...]
     checks: tuple[Check, ...]
     reasons: tuple[tuple[Value, str], ...]
 
+    @cached_property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """All kernels, those inside loops and branches too."""
+        return tuple(kernels_of(self.steps))
+
+    @cached_property
+    def regions(self) -> tuple[Repeat | Choice, ...]:
+        """All loops and branches, the outer ones first."""
+        return tuple(regions_of(self.steps))
+
+    @cached_property
+    def bindings(self) -> Mapping[Value, Value]:
+        """Values that lie in the memory of others."""
+        return bindings_of(self.steps)
+
+    @cached_property
+    def layouts(self) -> Mapping[Value, Shape]:
+        """Values that are laid out as if they were larger."""
+        grown = [s for r in self.regions if isinstance(r, Repeat) for s in r.states if s.grows]
+        return {v: s.layout for s in grown for v in (s.state, s.start, s.following)}
+
     @property
+    def straight(self) -> bool:
+        """Whether the program is kernels alone."""
+        return all(isinstance(step, LoopKernel | GemmKernel | BandKernel) for step in self.steps)
+
+    @cached_property
+    def sizes(self) -> tuple[str, ...]:
+        """The dimensions that loops make."""
+        return tuple(name for r in self.regions if isinstance(r, Repeat) for name in r.sizes)
+
+    @cached_property
+    def ranges(self) -> tuple[tuple[str, Dim], ...]:
+        """How large those are at most, where the types of values may mention them; those of outer loops first."""
+        repeats = [r for r in self.regions if isinstance(r, Repeat)]
+        return tuple((name, r.bound) for r in repeats if r.bound is not None for name in r.sizes)
+
+    def most(self, d: Dim) -> Dim:
+        """The most that a size can be in any step."""
+        return at_most(d, self.ranges)
+
+    def late(self, d: Dim) -> Dim:
+        """What a size is in the last step: an estimate of what it is in any."""
+        for name, bound in reversed(self.ranges):
+            d = d.substitute({name: bound})
+        return d
+
+    @cached_property
+    def stored(self) -> tuple[Value, ...]:
+        """All values that have an address of their own, results too, roughly in the order in which they are made."""
+        found: dict[Value, None] = {}
+        for step in self.steps:
+            _collect(step, found)
+        return tuple(found)
+
+    @cached_property
     def temporaries(self) -> tuple[Value, ...]:
-        """Values between kernels, in the order in which they are computed."""
-        made = dict.fromkeys(k.output for k in self.kernels)
-        return tuple(v for v in made if v not in self.outputs)
+        """Values with memory of their own between kernels."""
+        return tuple(v for v in self.stored if v not in self.outputs and v not in self.bindings)
 
     @property
     def between_stages(self) -> tuple[Value, ...]:
@@ -148,3 +311,20 @@ class KernelProgram:
         from kina.kernels.describe import describe
 
         return describe(self)
+
+
+def _collect(step: Step, found: dict[Value, None]) -> None:
+    match step:
+        case LoopKernel() | GemmKernel() | BandKernel():
+            found[step.output] = None
+        case Choice(results=results, then=then, otherwise=otherwise):
+            found.update(dict.fromkeys(result for result, _, _ in results))
+            for inner in (*then, *otherwise):
+                _collect(inner, found)
+        case Repeat():
+            found.update(dict.fromkeys(v for s in step.states for v in (s.last, s.state, s.start)))
+            found.update(dict.fromkeys(result for _, result in step.yields))
+            for inner in (*step.entry, *step.test, *step.body, *step.leaving):
+                _collect(inner, found)
+        case Check() | Require():
+            pass

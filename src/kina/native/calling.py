@@ -8,6 +8,7 @@ of the array objects itself (see `entry`), which NumPy's own interface takes lon
 from __future__ import annotations
 
 import ctypes
+import math
 import struct
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -15,14 +16,17 @@ from typing import Any
 
 import numpy as np
 
+from kina.core.ir import Require, Value, values_of
 from kina.diagnostics import KinaError
+from kina.dims import proposition
 from kina.dims.atoms import CeilDiv, FloorDiv, Maximum, Minimum, Modulo, Variable, parts
-from kina.dims.dim import Atom, Dim
+from kina.dims.dim import Atom, Dim, product
 from kina.kernels.ir import KernelProgram
 from kina.kernels.memory import bytes_of, plan_memory
 from kina.native.engine import Loaded
 from kina.native.entry import ALIGNMENT, ENTRY, FITS, MISPLACED, thread_bands, work_of
 from kina.native.pool import SMALL, Pool
+from kina.native.regions import demands_of
 from kina.native.runtime import threads
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -41,10 +45,11 @@ def compile_run(program: KernelProgram, code: Loaded, pool: Pool, scratch: int, 
     sizes = {name: f"n{k}" for k, name in enumerate(program.function.dimensions)}
     inputs = [f"x{k}" for k in range(len(program.inputs))]
     outputs = [f"y{k}" for k in range(len(program.outputs))]
+    words = len(sizes) + len(inputs) + len(outputs) + (2 if program.straight else 3)
     scope: dict[str, Any] = {
         "call": ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p)(code.address(ENTRY)),
         "code": code,  # unloaded when nothing holds it
-        "pack": struct.Struct("@" + "q" * (len(sizes) + len(inputs) + len(outputs) + 2)).pack,
+        "pack": struct.Struct("@" + "q" * words).pack,
         "ndarray": np.ndarray, "asarray": np.asarray, "empty": np.empty,
         "result": pool.result, "take": pool.take, "give": pool.give, "nothing": _NO_ARENA,
         "threads": threads, "too_large": lambda at: _refuse_too_large(program, at),
@@ -58,17 +63,35 @@ def compile_run(program: KernelProgram, code: Loaded, pool: Pool, scratch: int, 
         lines.append(f"{', '.join(inputs)}, = inputs")
         arrays = " and ".join(f"isinstance({local}, ndarray)" for local in inputs)
         lines.append(f"if not ({arrays}): return run(sizes, [asarray(x) for x in inputs])")
+    open_ = [local for local, v in zip(outputs, program.function.outputs, strict=True) if _is_open(program, v)]
     for local, value in zip(outputs, program.function.outputs, strict=True):
         scope[f"t_{local}"] = value.type.dtype.numpy
-        shape = "(" + "".join(f"{_python(d, sizes)}, " for d in value.type.shape) + ")"
-        lines.append(f"b = {_python(bytes_of(value), sizes)}")
+        most = [program.most(product(list(value.type.shape)))] if local in open_ else value.type.shape
+        shape = "(" + "".join(f"{_python(d, sizes)}, " for d in most) + ")"
+        lines.append(f"b = {_python(program.most(bytes_of(value)), sizes)}")
         lines.append(f"{local} = empty({shape}, t_{local}) if b < {SMALL} else result({shape}, t_{local}, b)")
     lines += _team_and_arena(program, sizes, scratch, worth_a_thread)
     objects = [f"id({local})" for local in (*inputs, *outputs, "arena")]
+    after: list[str] = []
+    if not program.straight:
+        objects.append("id(report)")
+        scope["report_size"] = 1 + len(program.sizes)
+        scope["failed"] = lambda status, at: _failed(program, status, at)
+        lines.append("report = empty(report_size, 'q')")
+        made = {name: f"m{k}" for k, name in enumerate(program.sizes)}
+        after = [f"status, {''.join(f'{local}, ' for local in made.values())} = report.tolist()"]
+        known = ", ".join(f"{name!r}: {local}" for name, local in made.items())
+        after.append(f"if status: failed(status, {{**sizes, {known}}})")
+        scope["trimmed"] = _trimmed
+        for local, value in zip(outputs, program.function.outputs, strict=True):
+            if local in open_:
+                shape = "(" + "".join(f"{_python(d, {**sizes, **made})}, " for d in value.type.shape) + ")"
+                after.append(f"{local} = trimmed({local}, {shape})")
     lines += [
         f"status = call(pack({', '.join([*sizes.values(), *objects, 'team'])}))",
         "if arena is not nothing: give(arena)",
         f"if status != {FITS}: return refused(status, sizes, inputs)",
+        *after,
         f"return ({''.join(f'{local}, ' for local in outputs)})",
     ]
     exec("def run(sizes, inputs):\n" + "".join(f"    {line}\n" for line in lines), scope)
@@ -77,13 +100,37 @@ def compile_run(program: KernelProgram, code: Loaded, pool: Pool, scratch: int, 
 
 
 def _team_and_arena(program: KernelProgram, sizes: Mapping[str, str], scratch: int, worth: int) -> list[str]:
-    work = " + ".join(_python(work_of(kernel), sizes) for kernel in program.kernels)
+    work = " + ".join(_python(program.late(work_of(kernel)), sizes) for kernel in program.kernels) or "0"
     places = plan_memory(program).places
     padded = [f"(({_python(place.size, sizes)}) + {ALIGNMENT - 1} & -{ALIGNMENT})" for place in places]
     lines = [f"team = threads() if {work} >= {worth} else 1"]
     own = f"({scratch} + ({_python(thread_bands(program), sizes)})) * team"
     arena = [*padded, *([own] if scratch else [])]
     return [*lines, f"a = {' + '.join(arena)}" if arena else "a = 0", "arena = take(a) if a else nothing"]
+
+
+def _is_open(program: KernelProgram, value: Value) -> bool:
+    """Whether a result's size is known only when the program has run."""
+    return any(not d.variables.isdisjoint(program.sizes) for d in value.type.shape)
+
+
+def _trimmed(x: Array, shape: tuple[int, ...]) -> Array:
+    """The part of a result's memory that was used, as the result; a copy where much was not."""
+    used = math.prod(shape)
+    found = x[:used].reshape(shape)
+    return found.copy() if 2 * used < x.size else found
+
+
+def _failed(program: KernelProgram, status: int, sizes: Mapping[str, int]) -> None:
+    """Raises KinaError for the check that ended the program."""
+    demand = demands_of(program.steps)[status - 1]
+    where = f"{demand.span}: " if demand.span else ""
+    if isinstance(demand, Require):
+        raise KinaError(f"{where}{demand.message}")
+    told = (*program.function.dimensions, *program.sizes)
+    named = [n for n in told if n in program.function.dimensions or n in proposition.variables(demand.proposition)]
+    at = ", ".join(f"{name} = {sizes[name]}" for name in named)
+    raise KinaError(f"{where}the assertion {demand.proposition} does not hold for {at}")
 
 
 def _refused(run: Run, status: int, sizes: Mapping[str, int], inputs: Sequence[Array]) -> tuple[Array, ...]:
@@ -103,7 +150,7 @@ def _placed(x: Array) -> Array:
 
 def safe_size(program: KernelProgram) -> int:
     """A size up to which all of a function's dimensions are safe: nothing then reaches `MOST`."""
-    volumes = [bytes_of(v) for v in _values(program)]
+    volumes = [program.most(bytes_of(v)) for v in values_of(program.function)]
     size = MOST
     while size > 1 and any(_magnitude(v, size) >= MOST for v in volumes):
         size //= 2
@@ -112,19 +159,13 @@ def safe_size(program: KernelProgram) -> int:
 
 def _refuse_too_large(program: KernelProgram, sizes: Mapping[str, int]) -> None:
     """Raises KinaError where a value would have more bytes than an index can count (axes of size 0 aside)."""
-    for value in _values(program):
+    for value in values_of(program.function):
         size = value.type.dtype.itemsize
         for d in value.type.shape:
-            size *= max(1, d.evaluate(sizes))
+            size *= max(1, program.most(d).evaluate(sizes))
         if size >= MOST:
             at = ", ".join(f"{name} = {n}" for name, n in sizes.items())
             raise KinaError(f"{value.name} : {value.type} is too large for {at}: {size} bytes cannot be addressed")
-
-
-def _values(program: KernelProgram) -> list[Any]:
-    """Every tensor of the function, also those that are never stored: indices count their elements."""
-    made = [s.result for s in program.function.statements if hasattr(s, "result")]
-    return [*program.inputs, *made]
 
 
 def _magnitude(d: Dim, size: int) -> int:

@@ -17,15 +17,16 @@ from kina.dims.dim import Dim, constant, maximum, product
 from kina.kernels.expressions import children, most_steps
 from kina.kernels.ir import BandKernel, GemmKernel, Kernel, KernelProgram
 from kina.kernels.memory import MemoryPlan, plan_memory
-from kina.native.bands import band_bytes, band_tasks
+from kina.native.bands import band_bytes
 from kina.native.code import Code
 from kina.native.contraction import gemm_dtype
 from kina.native.functions import Functions
 from kina.native.gemm_library import gemm_declaration
-from kina.native.layout import Layout, layout_of, load_sizes, sizes_of, word
+from kina.native.layout import Layout, layout_of, load_sizes, sizes_of
 from kina.native.machine import Machine
 from kina.native.mathematics import DECLARED_LIBRARY
-from kina.native.schedule import has_row_reductions, tasks_of
+from kina.native.regions import Regions
+from kina.native.schedule import has_row_reductions
 from kina.native.tiling import scratch_bytes
 from kina.ops.scalar import Reduce, Scalar
 
@@ -50,7 +51,7 @@ def thread_bands(program: KernelProgram) -> Dim:
     most = constant(0)
     for kernel in program.kernels:
         if isinstance(kernel, BandKernel):
-            needed = band_bytes(kernel)
+            needed = program.most(band_bytes(kernel))
             most = needed if most.value == 0 or most is needed else maximum(most, needed)
     return most
 
@@ -60,7 +61,7 @@ def program_key(program: KernelProgram, machine: Machine) -> str:
 
     Names of values are unique in a program, so the kernels' own form says all.
     """
-    what = (program.function.dimensions, program.inputs, program.outputs, program.kernels, plan_memory(program))
+    what = (program.function.dimensions, program.inputs, program.outputs, program.steps, plan_memory(program))
     return f"{_emitters()} {_HEADER} {replace(machine, cores=1)} {what!r}"
 
 
@@ -79,8 +80,10 @@ def module_of(program: KernelProgram, machine: Machine) -> str:
     layout = layout_of(program)
     functions = Functions(program, layout, machine)
     plan = plan_memory(program)
-    body = _body(program, layout, plan, functions, thread_scratch(program, machine))
-    texts = [*functions.texts, body, _entry(program, layout, plan)]
+    regions = Regions(program, layout, plan, functions, thread_scratch(program, machine), thread_bands(program))
+    first = regions.steps(program.steps)
+    body = _body(program, layout, first)
+    texts = [*functions.texts, *regions.texts, body, _entry(program, layout, plan)]
     declarations = [*DECLARED_LIBRARY, "declare void @kina_run(ptr, ptr, i64)", "declare void @kina_barrier(i64)"]
     declarations += [gemm_declaration(dtype) for dtype in gemm_dtypes(program)]
     return "\n\n".join(["\n".join(declarations), *texts]) + "\n\n!0 = !{i32 1}\n"
@@ -95,43 +98,28 @@ def gemm_dtypes(program: KernelProgram) -> list[str]:
 # ---------------------------------------------------------------- the body and the entry
 
 
-def _body(program: KernelProgram, layout: Layout, plan: MemoryPlan, functions: Functions, scratch: int) -> str:
-    """All kernels, one after the other, each thread with its part of the tasks."""
-    code = Code(sizes_of(layout))
-    for number, kernel in enumerate(program.kernels):
-        if number in plan.waits:
-            code.do("call void @kina_barrier(i64 %n)")
-        if isinstance(kernel, GemmKernel):
-            code.do(functions.call(kernel, "ptr %args, i64 %tid, i64 %n"))
-            continue
-        tasks = code.dim(band_tasks(kernel) if isinstance(kernel, BandKernel) else tasks_of(kernel))
-        begin, end = (_part(code, tasks, which) for which in ("%tid", code.let("add i64 %tid, 1")))
-        tasks = f"ptr %args, i64 {begin}, i64 {end}"
-        if isinstance(kernel, BandKernel):
-            own = _own_bands(code, layout, scratch, thread_bands(program))
-            code.do(f"call void @{functions.band_function(kernel)}({tasks}, i64 %tid, ptr {own})")
-        else:
-            code.do(functions.call(kernel, tasks))
+def _body(program: KernelProgram, layout: Layout, first: str) -> str:
+    """What each thread does. Where there are loops each has a block of its own, and the first one tells how it went."""
+    code = Code({})
+    if program.straight:
+        code.do(f"call i64 @{first}(ptr %args, i64 %tid, i64 %n)")
+        code.do("ret void")
+        return code.function("internal void @body(ptr %args, i64 %tid, i64 %n)")
+    block = code.at_entry(f"alloca [{layout.words} x i64], align {ALIGNMENT}", "block")
+    code.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {block}, ptr %args, i64 {8 * layout.words}, i1 false)")
+    code.do("call void @kina_barrier(i64 %n)")  # the first thread writes into the shared block, after all have read it
+    status = code.let(f"call i64 @{first}(ptr {block}, i64 %tid, i64 %n)")
+    tell, done = code.fresh_label("tell"), code.fresh_label("done")
+    code.do(f"br i1 {code.let('icmp eq i64 %tid, 0')}, label %{tell}, label %{done}")
+    code.label(tell)
+    code.do(f"store i64 {status}, ptr {_place(code, '%args', layout.status)}")
+    for at in layout.made.values():
+        found = code.let(f"load i64, ptr {_place(code, block, at)}")
+        code.do(f"store i64 {found}, ptr {_place(code, '%args', at)}")
+    code.do(f"br label %{done}")
+    code.label(done)
     code.do("ret void")
-    return code.function("internal void @body(ptr %args, i64 %tid, i64 %n)", load_sizes(layout))
-
-
-def _own_bands(code: Code, layout: Layout, scratch: int, bands: Dim) -> str:
-    """This thread's memory for bands: after the scratch of all threads."""
-    start = word(code, layout.scratch, "ptr", "scratch")
-    after = code.let(f"mul i64 %n, {scratch}")
-    own = code.let(f"mul i64 %tid, {code.dim(bands)}")
-    return code.let(f"getelementptr i8, ptr {start}, i64 {code.let(f'add i64 {after}, {own}')}")
-
-
-def _part(code: Code, tasks: str, which: str) -> str:
-    """Where the part of a thread begins: `tasks * which / n`, without overflow for any number of tasks."""
-    quotient = code.let(f"udiv i64 {tasks}, %n")
-    rest = code.let(f"urem i64 {tasks}, %n")
-    whole = code.let(f"mul i64 {quotient}, {which}")
-    extra = code.let(f"mul i64 {rest}, {which}")
-    share = code.let(f"udiv i64 {extra}, %n")
-    return code.let(f"add i64 {whole}, {share}")
+    return code.function("internal void @body(ptr %args, i64 %tid, i64 %n)")
 
 
 def work_of(kernel: Kernel) -> Dim:
@@ -160,17 +148,20 @@ def _steps(e: Scalar) -> Dim:
 def _entry(program: KernelProgram, layout: Layout, plan: MemoryPlan) -> str:
     """Reads the array objects into a block of `Layout`, and runs the body on the threads.
 
-    Its block has the sizes, then the addresses of the array objects: inputs, outputs, the arena; then the threads.
+    Its block has the sizes, then the addresses of the array objects: inputs, outputs, the arena, and where there are
+    loops or branches the report, which gets the status and the sizes that they made; then the threads.
     """
     code = Code(sizes_of(layout))
     block = code.at_entry(f"alloca [{layout.words} x i64], align {ALIGNMENT}", "args")
     for number in layout.sizes.values():
         code.do(f"store i64 %size.{number}, ptr {_place(code, block, number)}")
-    objects = [_object(code, len(layout.sizes) + n) for n in range(len(layout.inputs) + len(layout.outputs) + 1)]
-    _read_inputs(code, layout, objects[: len(layout.inputs)], block)
-    for at, object_ in zip(layout.outputs.values(), objects[len(layout.inputs) : -1], strict=True):
+    extra = 1 if program.straight else 2
+    objects = [_object(code, len(layout.sizes) + n) for n in range(len(layout.inputs) + len(layout.outputs) + extra)]
+    *given, arena = objects if program.straight else objects[:-1]
+    _read_inputs(code, layout, given[: len(layout.inputs)], block)
+    for at, object_ in zip(layout.outputs.values(), given[len(layout.inputs) :], strict=True):
         code.do(f"store i64 {_field(code, object_, _DATA)}, ptr {_place(code, block, at)}")
-    here = _field(code, objects[-1], _DATA)
+    here = _field(code, arena, _DATA)
     for place in plan.places:
         for value in place.values:
             code.do(f"store i64 {here}, ptr {_place(code, block, layout.temporaries[value])}")
@@ -180,8 +171,13 @@ def _entry(program: KernelProgram, layout: Layout, plan: MemoryPlan) -> str:
     code.do(f"store i64 {here}, ptr {_place(code, block, layout.scratch)}")
     threads = code.let(f"load i64, ptr {_place(code, '%args', len(layout.sizes) + len(objects))}")
     code.do(f"call void @kina_run(ptr @body, ptr {block}, i64 {threads})")
+    if not program.straight:
+        report = code.let(f"inttoptr i64 {_field(code, objects[-1], _DATA)} to ptr")
+        for number, at in enumerate((layout.status, *layout.made.values())):
+            found = code.let(f"load i64, ptr {_place(code, block, at)}")
+            code.do(f"store i64 {found}, ptr {_place(code, report, number)}")
     code.do(f"ret i64 {FITS}")
-    return code.function(f"i64 @{ENTRY}(ptr %args)", load_sizes(layout))
+    return code.function(f"i64 @{ENTRY}(ptr %args)", load_sizes(layout, given=True))
 
 
 def _read_inputs(code: Code, layout: Layout, objects: list[str], block: str) -> None:

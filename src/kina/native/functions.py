@@ -17,14 +17,17 @@ from kina.native.contraction import ContractionEmitter
 from kina.native.layout import Layout, load_sizes, sizes_of, word
 from kina.native.loops import Buffer, LoopEmitter
 from kina.native.machine import Machine
+from kina.types import Shape
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A kernel with its values numbered instead of named, which of them come from outside, and how it is called."""
+    """A kernel with its values numbered instead of named, which of them come from outside, how they lie, and how it
+    is called."""
 
     kernel: LoopKernel | GemmKernel
     outside: tuple[bool, ...]
+    layouts: tuple[Shape | None, ...]
     band: bool
 
 
@@ -45,7 +48,8 @@ class Functions:
         or with `band`, which some rows of one batch are, `ptr args, i64 batch, i64 first, i64 rows, i64 tid`.
         """
         values = tuple(dict.fromkeys((*kernel.inputs, kernel.output)))
-        form = _Form(_numbered(kernel, values), tuple(v in self._layout.inputs for v in values), band)
+        layouts = tuple(self._program.layouts.get(v) for v in values)
+        form = _Form(_numbered(kernel, values), tuple(v in self._layout.inputs for v in values), layouts, band)
         said = repr(form)  # values are equal only to themselves
         name = self._known.get(said)
         if name is None:
@@ -70,8 +74,7 @@ class Functions:
         return name
 
     def _place(self, value: Value) -> int:
-        layout = self._layout
-        return {**layout.temporaries, **layout.outputs, **layout.inputs}[value]
+        return self._layout.places[value]
 
     def _code(self) -> Code:
         machine = self._machine
@@ -81,7 +84,8 @@ class Functions:
     def _function(self, name: str, form: _Form) -> str:
         code, kernel = self._code(), form.kernel
         values = tuple(dict.fromkeys((*kernel.inputs, kernel.output)))
-        buffers = {v: _buffer(code, v, f"%place{n}", form.outside[n]) for n, v in enumerate(values)}
+        forms = enumerate(zip(values, form.outside, form.layouts, strict=True))
+        buffers = {v: _buffer(code, v, f"%place{n}", outside, shape) for n, (v, outside, shape) in forms}
         places = "".join(f", i64 %place{n}" for n in range(len(values)))
         if isinstance(kernel, LoopKernel):
             LoopEmitter(code, kernel, self._machine, buffers, in_cache=form.band).emit("%begin", "%end")
@@ -108,10 +112,11 @@ def _numbered(kernel: LoopKernel | GemmKernel, values: tuple[Value, ...]) -> Loo
     return replace(kernel, name="", output=output, left=left, right=right)
 
 
-def _buffer(code: Code, value: Value, place: str, outside: bool) -> Buffer:
-    """A tensor's address and strides, read in the entry block. What we allocate is row-major."""
+def _buffer(code: Code, value: Value, place: str, outside: bool, layout: Shape | None) -> Buffer:
+    """A tensor's address and strides, read in the entry block. What we allocate is row-major, in its own shape or a
+    larger one."""
     pointer = word(code, place, "ptr", "data")
-    shape = value.type.shape
+    shape = layout or value.type.shape
     if outside:
         words = (code.at_entry(f"add i64 {place}, {axis + 1}", "word") for axis in range(len(shape)))
         return Buffer(pointer, value.type.dtype, tuple(word(code, n, "i64", "stride") for n in words))

@@ -15,14 +15,24 @@ class Layout:
     """Where each thing stands in the argument block, in words."""
 
     sizes: Mapping[str, int]
+    """The function's dimensions, which are given."""
+    made: Mapping[str, int]
+    """The dimensions that loops make."""
     inputs: Mapping[Value, int]
     outputs: Mapping[Value, int]
     temporaries: Mapping[Value, int]
     scratch: int
+    status: int
+    """Which check failed, or 0: for programs with loops or branches."""
 
     @property
     def words(self) -> int:
-        return self.scratch + 1
+        return self.status + 1
+
+    @property
+    def places(self) -> Mapping[Value, int]:
+        """Where the address of each value stands."""
+        return {**self.temporaries, **self.outputs, **self.inputs}
 
 
 def layout_of(program: KernelProgram) -> Layout:
@@ -35,20 +45,23 @@ def layout_of(program: KernelProgram) -> Layout:
         at += 1 + value.type.rank
     outputs = {value: at + n for n, value in enumerate(program.outputs)}
     at += len(outputs)
-    temporaries = {value: at + n for n, value in enumerate((*program.temporaries, *program.between_stages))}
+    stored = [v for v in program.stored if v not in outputs]
+    temporaries = {value: at + n for n, value in enumerate((*stored, *program.between_stages))}
     at += len(temporaries)
-    return Layout(sizes, inputs, outputs, temporaries, at)
+    made = {name: at + n for n, name in enumerate(program.sizes)}
+    at += len(made)
+    return Layout(sizes, made, inputs, outputs, temporaries, at, at + 1)
 
 
 def sizes_of(layout: Layout) -> dict[str, str]:
     """The registers that hold the sizes, once `load_sizes` stands in a function's entry block."""
-    return {name: f"%size.{number}" for name, number in layout.sizes.items()}
+    return {name: f"%size.{number}" for name, number in {**layout.sizes, **layout.made}.items()}
 
 
-def load_sizes(layout: Layout) -> list[str]:
-    """Reads the sizes out of `%args`."""
+def load_sizes(layout: Layout, *, given: bool = False) -> list[str]:
+    """Reads the sizes out of `%args`; or only those that are `given`."""
     lines = []
-    for number in layout.sizes.values():
+    for number in (*layout.sizes.values(), *(() if given else layout.made.values())):
         lines.append(f"  %at.{number} = getelementptr inbounds i64, ptr %args, i64 {number}")
         lines.append(f"  %size.{number} = load i64, ptr %at.{number}")
     return lines

@@ -168,7 +168,8 @@ class Cursor:
                 if self.is_foreign(index):
                     self.fail(syntax_errors.foreign_word(self.token_span(index), _FOREIGN[self.token_text(index)]))
             if kind == "=":
-                self.fail(syntax_errors.equals_as_comparison(span))
+                before = self.token_span(self.position - 2) if self.position > 1 else span
+                self.fail(syntax_errors.equals_as_comparison(span, syntax_errors.meant_keyword(before, ("let",))))
             if kind in CLOSERS and span.start in self.strays:
                 self.fail(syntax_errors.stray_closer(span))
             if kind == "match":

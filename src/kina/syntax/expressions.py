@@ -10,7 +10,7 @@ from kina.source import Span
 from kina.syntax import ast
 from kina.syntax.cursor import MAX_DEPTH, Cursor
 from kina.syntax.lexer import RESERVED
-from kina.syntax.literals import number_value, string_value
+from kina.syntax.literals import number_problem, number_value, string_value
 from kina.syntax.operators import (
     ARROW,
     BINARY,
@@ -246,7 +246,8 @@ class ExpressionParser(Cursor, ABC):
     def spaced_bracket(self, what: str, opener: int | None = None) -> None:
         index = self.position if opener is None else opener
         space = Span(self.source, self.ends[index - 1], self.starts[index])
-        self.fail(syntax_errors.spaced_bracket(self.token_span(index), space, what))
+        function = self.token_span(index - 2) if index > 1 and self.kinds[index - 2] == "name" else None
+        self.fail(syntax_errors.spaced_bracket(self.token_span(index), space, what, function))
 
     # ---------------------------------------------------------------- atoms
 
@@ -258,7 +259,11 @@ class ExpressionParser(Cursor, ABC):
             start, end = self.starts[index], self.ends[index]
             text = self.text[start:end]
             span = Span(self.source, start, end)
-            return ast.Name(text, span=span) if kind == "name" else ast.Number(text, number_value(text), span=span)
+            if kind == "name":
+                return ast.Name(text, span=span)
+            if not text.isdecimal() and number_problem(text):
+                return ast.Hole("", span=span)  # the lexer has reported it
+            return ast.Number(text, number_value(text), span=span)
         if kind == "(":
             return self.parentheses()
         if kind == "[":

@@ -92,8 +92,19 @@ class FormParser(ExpressionParser):
         index = let + 1
         if self.kinds[index] == "dim" and self.kinds[index + 1] == "name":
             return partial(ast.LetDim, self.token_text(index + 1), name_span=self.token_span(index + 1))
-        name = self.token_text(index) if self.kinds[index] == "name" else "_"
-        return partial(ast.Let, (), ast.Pattern(name, span=self.token_span(index)), None)
+        if self.kinds[index] not in ("(", "["):
+            name = self.token_text(index) if self.kinds[index] == "name" else "_"
+            return partial(ast.Let, (), ast.Pattern(name, span=self.token_span(index)), None)
+        seen: list[Callable[..., ast.Expr]] = []
+        sizes = False
+        while self.kinds[index] not in ("=", ":", "in", "let", "end", "eof"):
+            sizes = self.kinds[index] == "[" or (sizes and self.kinds[index] != "]")
+            if self.kinds[index] == "name":
+                text, span = self.token_text(index), self.token_span(index)
+                one = partial(ast.LetDim, text, name_span=span) if sizes else None
+                seen.append(one or partial(ast.Let, (), ast.Pattern(text, span=span), None))
+            index += 1
+        return partial(_each, seen)
 
     def need_in(self, let: int) -> None:
         if not self.take("in"):
@@ -364,3 +375,10 @@ class FormParser(ExpressionParser):
     def state_head(self) -> tuple[str, ast.Expr | None]:
         name = self.name("the name of a state")
         return name, self.naming() if self.take(":") else None
+
+
+def _each(seen: list[Callable[..., ast.Expr]], value: ast.Expr, body: ast.Expr, span: Span) -> ast.Expr:
+    """Bindings of one value to several names, one after the other."""
+    for bind in reversed(seen):
+        body = bind(value=value, body=body, span=span)
+    return body

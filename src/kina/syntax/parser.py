@@ -106,6 +106,9 @@ class _Parser(FormParser):
             start = Span(self.source, here.start, here.start)
             advice = [Help("a function or a constant begins with `let`", (Edit(start, "let "),))]
             self.fail(syntax_errors.not_a_declaration(here, self.found(), advice))
+        if self.kinds[self.position] == "name":
+            meant = syntax_errors.meant_keyword(here, ("let", "type", "import", "test"))
+            self.fail(syntax_errors.not_a_declaration(here, self.found(), meant))
         self.fail(syntax_errors.not_a_declaration(here, self.found()))
 
     def body(self) -> ast.Expr:
@@ -172,7 +175,7 @@ class _Parser(FormParser):
         else:
             path = self.name("a module's name or its path in quotes")
             while self.take("."):
-                path += "." + self.name("the name of a module")
+                path += "." + self.module_name()
         alias = self.alias()
         names: tuple[ast.ImportedName, ...] | None = None
         opener = self.position
@@ -184,6 +187,12 @@ class _Parser(FormParser):
                     imported.append(self.imported_name())
             names = tuple(imported)
         return ast.ImportDeclaration(path, quoted, alias or self.alias(), names, span=self.span(start))
+
+    def module_name(self) -> str:
+        """A name after a dot. Here `test` is one: `std.test`."""
+        if not self.take("test"):
+            return self.name("the name of a module")
+        return self.token_text(self.position - 1)
 
     def imported_name(self) -> ast.ImportedName:
         start = self.starts[self.position]
