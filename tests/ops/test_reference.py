@@ -67,6 +67,9 @@ JAX: dict[str, Callable[..., Any]] = {
     "concat": lambda *xs, axis: jnp.concatenate(xs, axis),
     "flatten_pair": lambda x, axis: x.reshape(*x.shape[:axis], -1, *x.shape[axis + 2 :]),
     "slice": lambda x, axis, start, stop: jax.lax.slice_in_dim(x, start, stop, axis=axis),
+    "cumsum": lambda x, axis: jnp.cumsum(x, axis, dtype=x.dtype),
+    "cumprod": lambda x, axis: jnp.cumprod(x, axis, dtype=x.dtype),
+    "cummax": lambda x, axis: jax.lax.cummax(x, axis),
     "every": lambda x, axis, n: x[(*[slice(None)] * axis, slice(None, None, n))],
     "roll": lambda x, axis, n: jnp.roll(x, n, axis),
     "windows": lambda x, axis, size, step, dilation: jnp.stack(

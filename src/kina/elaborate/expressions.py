@@ -214,9 +214,9 @@ def _call_name(
 
 _KNOWN_OPERATIONS = frozenset(
     """
-    conv max_pool avg_pool gather take_along scatter dynamic_slice update_slice
+    gather take_along scatter dynamic_slice update_slice
     argmax argmin one_hot top_k sort argsort nonzero compress
-    uniform normal bernoulli categorical cumsum cumprod cummax stop_gradient grad value_and_grad vjp jvp jacobian
+    uniform normal bernoulli categorical stop_gradient grad value_and_grad vjp jvp jacobian
     hessian checkpoint custom_vjp print emit with_seed ref
     """.split()  # noqa: SIM905
 )
@@ -237,12 +237,22 @@ def _binary(context: Context, e: ast.Binary, expected: Type | None, name: str | 
     if operator == "@":
         operands, spans = _operands(context, (e.left, e.right), expected)
         return operate(context, "matmul", {}, "@", e.span, operands, spans, name)
+    if operator in ("/", "div", "mod"):
+        return _division(context, e, expected, name)
     if operator not in OPERATORS:
         what = {":=": "assignment (`:=`)"}.get(operator, f"`{operator}` on tensors")
         raise context.report(form_errors.unsupported(e.operator_span, what))
     gives_bool = operator in ("==", "=", "!=", "<", "<=", ">", ">=")
     operands, spans = _operands(context, (e.left, e.right), None if gives_bool else expected)
     return operate(context, OPERATORS[operator], {}, operator, e.span, operands, spans, name)
+
+
+def _division(context: Context, e: ast.Binary, expected: Type | None, name: str | None) -> Value:
+    """`/` is of floats, or of integers and then rounded down, as `div` always is; `mod` is what is left."""
+    operands, spans = _operands(context, (e.left, e.right), expected)
+    whole = e.operator == "div" or operands[0].type.dtype.is_integer
+    operation = "remainder" if e.operator == "mod" else "floor_div" if whole else "div"
+    return operate(context, operation, {}, e.operator, e.span, operands, spans, name)
 
 
 def _operands(

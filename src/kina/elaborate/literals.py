@@ -38,7 +38,7 @@ def adapts(e: ast.Expr) -> bool:
             return True
         case ast.Unary(operator="-", operand=operand):
             return adapts(operand)
-        case ast.Binary(operator="+" | "-" | "*" | "/" | "^", left=left, right=right):
+        case ast.Binary(operator="+" | "-" | "*" | "/" | "^" | "div" | "mod", left=left, right=right):
             return adapts(left) and adapts(right)
         case ast.ListLiteral(items=items) | ast.Apply(function=ast.Name(), arguments=items):
             return all(map(adapts, items))

@@ -51,6 +51,13 @@ def form(name: str, operands: tuple[str, ...], parameters: tuple[Parameter, ...]
     return Entry(name, "form", "", "", operands, False, parameters, build, lambda: ())
 
 
+def name_in(e: ast.Expr, name: str) -> ast.Name:
+    """Where a call names what it calls."""
+    function = e.function if isinstance(e, ast.Apply) else e
+    written = function.target if isinstance(function, ast.Bracket) else function
+    return written if isinstance(written, ast.Name) else ast.Name(name, span=e.span)
+
+
 def read_call(
     context: Context, e: ast.Expr, target: ast.Name, entry: Entry, brackets: tuple[ast.Expr, ...],
     arguments: tuple[ast.Expr, ...], infer: Infer, hint: Type | None,

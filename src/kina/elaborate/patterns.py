@@ -271,11 +271,12 @@ class _Rearrangement:
         if len(unknown) > 1:
             names = [letter.name for letter in unknown]
             raise context.report(pattern_errors.open_group(group.span, group.span.text, names, size))
-        rest = _quotient(context, size, known, group.span) if len(group.letters) > 1 else size
+        what = f"{group.span.text} has the size {size}"
+        rest = exact_quotient(context, size, known, group.span, what) if len(group.letters) > 1 else size
         return tuple(sizes.get(letter.name, rest) for letter in group.letters)
 
 
-def _quotient(context: Context, size: Dim, known: Dim, span: Span) -> Dim:
+def exact_quotient(context: Context, size: Dim, known: Dim, span: Span, what: str) -> Dim:
     """`size / known`, which has to come out whole: as polynomials, or by what is known of the sizes."""
     if known.terms:
         whole, rest = divide(size, known)
@@ -283,8 +284,7 @@ def _quotient(context: Context, size: Dim, known: Dim, span: Span) -> Dim:
             return whole
     remainder = modulo(size, known)
     if remainder.value != 0:
-        why = f"{span.text} has the size {size}, which has to be a multiple of {known}"
-        oblige(context, equal(remainder, _ZERO), span, why)
+        oblige(context, equal(remainder, _ZERO), span, f"{what}, which has to be a multiple of {known}")
     oblige(context, Comparison(">", known, _ZERO), span, f"{size} is divided by it")
     return floor_div(size, known)
 

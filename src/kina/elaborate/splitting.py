@@ -8,7 +8,7 @@ from kina.dims.proposition import equal
 from kina.elaborate.context import Context, Meaning
 from kina.elaborate.dispatch import builtin, infer
 from kina.elaborate.obligations import oblige
-from kina.elaborate.operations import form, operate, read_call
+from kina.elaborate.operations import form, name_in, operate, read_call
 from kina.ops.base import Kind, Parameter
 from kina.syntax import ast
 from kina.types import Type
@@ -22,9 +22,7 @@ def _split(
     expected: Type | None, name: str | None,
 ) -> Meaning:  # fmt: skip
     """The parts of these sizes that an axis is made of, as a tuple. They have to add up to the whole."""
-    function = e.function if isinstance(e, ast.Apply) else e
-    written = function.target if isinstance(function, ast.Bracket) else function
-    target = written if isinstance(written, ast.Name) else ast.Name("split", span=e.span)
+    target = name_in(e, "split")
     (x,), (span,), static = read_call(context, e, target, _SPLIT, brackets, arguments, infer, None)
     if context.module.strict:
         raise context.report(form_errors.sugar(e.span, "`split`", "slice[axis=...] x start stop for each part"))

@@ -98,7 +98,8 @@ def _nest(kernel: Kernel) -> Iterator[str]:
         depth += 1
     body = kernel.body
     shared: dict[Scalar, str] = {}
-    inner = kernel.inner.variable if kernel.inner else None
+    last = kernel.scan.loop if kernel.scan else kernel.inner
+    inner = last.variable if last else None
     for reduction in _reductions(body):
         if inner is not None and inner in free_variables(reduction):
             continue
@@ -109,6 +110,11 @@ def _nest(kernel: Kernel) -> Iterator[str]:
         yield "  " * depth + f"for {names[kernel.inner.variable]} < {kernel.inner.extent}:    // vectors"
         depth += 1
     place = ", ".join(_index(i, names) for i in kernel.index)
+    if kernel.scan:
+        loop, text = kernel.scan.loop, _text(body, kernel, names, shared)
+        yield "  " * depth + f"for {names[loop.variable]} < {loop.extent}:    // one after the other"
+        yield "  " * (depth + 1) + f"{kernel.output.name}[{place}] = {kernel.scan.kind} so far of {text}"
+        return
     yield "  " * depth + f"{kernel.output.name}[{place}] = {_text(body, kernel, names, shared)}"
 
 
@@ -214,13 +220,14 @@ def _work(kernel: Kernel) -> Dim:
     if isinstance(kernel, GemmKernel):
         return product([loop.extent for loop in kernel.batch]) * kernel.m * kernel.n * kernel.k * 2
     rows = product([loop.extent for loop in kernel.rows])
+    inner = kernel.scan.loop if kernel.scan else kernel.inner
     each = constant(0)
     for reduction in _reductions(kernel.body):
-        inside = kernel.inner is not None and kernel.inner.variable in free_variables(reduction)
-        steps = most_steps(reduction) * (kernel.inner.extent if inside and kernel.inner else constant(1))
+        inside = inner is not None and inner.variable in free_variables(reduction)
+        steps = most_steps(reduction) * (inner.extent if inside and inner else constant(1))
         each = each + steps * (_calls(reduction.body) + 1)
-    per_element = _calls(kernel.body)
-    return rows * (each + per_element * (kernel.inner.extent if kernel.inner else constant(1)))
+    per_element = _calls(kernel.body) + (kernel.scan is not None)
+    return rows * (each + per_element * (inner.extent if inner else constant(1)))
 
 
 def _calls(e: Scalar) -> int:

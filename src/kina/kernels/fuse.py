@@ -26,14 +26,17 @@ from kina.dims.prover import Facts
 from kina.kernels.bands import in_bands
 from kina.kernels.expressions import COSTLY, canonical, free_variables, rebuild, simplify_indices, substitute, walk
 from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, Loop, LoopKernel, Operand, Step
+from kina.kernels.ir import Scan as ScanLoop
 from kina.kernels.memory import bytes_of
 from kina.kernels.parts import in_parts
 from kina.kernels.ranges import NoBound
 from kina.kernels.regions import Reasons, Region, dimensions_of, refuse_unknown_forms
 from kina.ops.arranging import Unflatten
 from kina.ops.contractions import Matmul
+from kina.ops.precision import widened
 from kina.ops.scalar import Call, Element, Index, Pieces, Reduce, Scalar
-from kina.ops.shape import ExpandDims, FlattenPair, Reinterpret, Reshape, Squeeze
+from kina.ops.scans import Scan
+from kina.ops.shape import Broadcast, ExpandDims, FlattenPair, Reinterpret, Reshape, Squeeze
 from kina.types import DType
 
 _ONE, _ZERO = constant(1), constant(0)
@@ -111,6 +114,8 @@ class Fusion:
         outputs = self._outputs()
         self.stored.update(dict.fromkeys(outputs, "a result"))
         self.stored.update({v: "a contraction" for v in self.made if self._is_gemm(v) and v not in self.stored})
+        scans = (v for v, made in self.made.items() if isinstance(made.operation, Scan))
+        self.stored.update({v: "a scan" for v in scans if v not in self.stored})
         for region in self.regions:
             self.copies.update(region.starts)
             self.stored.update(dict.fromkeys(region.starts, "where a loop starts"))
@@ -267,6 +272,8 @@ class Fusion:
     def _kernels_of(self, value: Value) -> list[Kernel]:
         if self._is_gemm(value):
             return [self._gemm(value)]
+        if value in self.made and isinstance(self.made[value].operation, Scan):
+            return [self._scan(value)]
         shape = value.type.shape
         loops = tuple(Loop(f"%i{n}", d) for n, d in enumerate(shape) if d is not _ONE)
         index = tuple(_ZERO if d is _ONE else variable(f"%i{n}") for n, d in enumerate(shape))
@@ -376,6 +383,23 @@ class Fusion:
             return Reduce(e.kind, name, e.extent, self._fresh(inner, body))
         return rebuild(e, lambda child: self._fresh(child, body))
 
+    # ------------------------------------------------------------ scans
+
+    def _scan(self, value: Value) -> LoopKernel:
+        """Rows in all axes but one; along that one, the total of what the operand has there."""
+        made = self.made[value]
+        assert isinstance(made.operation, Scan)
+        (x,) = made.arguments
+        loops = tuple(Loop(f"%i{n}", d) for n, d in enumerate(value.type.shape))
+        along = loops[made.operation.axis]
+        rows = tuple(loop for loop in loops if loop is not along)
+        index = tuple(variable(loop.variable) for loop in loops)
+        body = _Body((*rows, along))
+        element = widened(self._element(x, index, body), x.type.dtype)
+        expression = simplify_indices(canonical(element), self._within(loops))
+        inputs, scan = tuple(body.inputs), ScanLoop(made.operation.combines, along)
+        return _pruned(LoopKernel(value.name, value, inputs, rows, None, index, expression, scan))
+
     # ------------------------------------------------------------ contractions
 
     def _gemm(self, value: Value) -> GemmKernel:
@@ -400,9 +424,18 @@ class Fusion:
                 raise
             raise _Recompute(value, "an operand of a contraction") from None
         if not isinstance(e, Element) or not all(_affine(i, ("%m", "%n", "%k")) for i in e.index):
-            raise _Recompute(value, "an operand of a contraction that is no view")
+            raise _Recompute(self._unstretched(value), "an operand of a contraction that is no view")
         (source,) = body.inputs
         return Operand(source, e.index)
+
+    def _unstretched(self, value: Value) -> Value:
+        """What a value repeats: that is smaller, and the value is a view of it."""
+        while (made := self.made.get(value)) is not None and isinstance(made.operation, Broadcast | ExpandDims):
+            (argument,) = made.arguments
+            if argument not in self.made or argument in self.stored:
+                break
+            value = argument
+        return value
 
 
 # ---------------------------------------------------------------- small pieces

@@ -15,7 +15,7 @@ from kina.core.ir import Check, Function, Require, Value
 from kina.dims.dim import Dim
 from kina.dims.proposition import Proposition
 from kina.kernels.ranges import at_most
-from kina.ops.scalar import Index, Scalar
+from kina.ops.scalar import Index, Reduction, Scalar
 from kina.types import Shape
 
 
@@ -28,12 +28,21 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
+class Scan:
+    """A loop in which every step stores a total: `total = combine(total, body)`, from the identity of the reduction."""
+
+    kind: Reduction
+    loop: Loop
+
+
+@dataclass(frozen=True, slots=True)
 class LoopKernel:
     """`output[index] = body`, for all values of the loops.
 
     `rows` are the outer loops, split over threads. `inner` runs along vectors; where it is None the rows end in
     single elements and vectors run along the reductions in the body. A reduction in the body that does
-    not depend on `inner` is computed once a row, before the inner loop.
+    not depend on `inner` is computed once a row, before the inner loop. With `scan` there is no `inner`: in each row,
+    the loop of the scan stores totals of what the body gives, rounded to the output's dtype.
     """
 
     name: str
@@ -43,9 +52,12 @@ class LoopKernel:
     inner: Loop | None
     index: Index
     body: Scalar
+    scan: Scan | None = None
 
     @property
     def loops(self) -> tuple[Loop, ...]:
+        if self.scan:
+            return (*self.rows, self.scan.loop)
         return (*self.rows, self.inner) if self.inner else self.rows
 
 

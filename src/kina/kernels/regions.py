@@ -32,8 +32,9 @@ from kina.dims.proposition import Comparison, Proposition, negate
 from kina.dims.prover import Facts
 from kina.kernels.ir import Carried, Choice, Kernel, Loop, LoopKernel, Repeat, Step
 from kina.kernels.ranges import NoBound, at_most
+from kina.ops.creation import Constant, Full
 from kina.ops.scalar import Element
-from kina.ops.shape import Concat
+from kina.ops.shape import Broadcast, Concat
 
 Reasons = Mapping[Value, str]
 FuseBlock = Callable[[Sequence[Statement], Sequence[Value], Facts], tuple[tuple[Step, ...], tuple[Value, ...], Reasons]]
@@ -42,12 +43,26 @@ FuseBlock = Callable[[Sequence[Statement], Sequence[Value], Facts], tuple[tuple[
 
 def refuse_unknown_forms(function: Function) -> None:
     """Raises KinaError where a function has what cannot be compiled yet."""
+    made = {s.result: s for s in statements_within(function.statements) if isinstance(s, Applied)}
     for statement in statements_within(function.statements):
+        if isinstance(statement, Applied) and statement.operation.may_end and not _divides_by_number(statement, made):
+            raise KinaError(
+                f"{function.name}: {statement.operation.name} by a computed value cannot be compiled yet; "
+                "the reference interpreter runs it (`.reference`)"
+            )
         if isinstance(statement, Open):
             what = "sizes from values"
             raise KinaError(
                 f"{function.name}: {what} cannot be compiled yet; the reference interpreter runs them (`.reference`)"
             )
+
+
+def _divides_by_number(statement: Applied, made: Mapping[Value, Applied]) -> bool:
+    """Whether a division is by a literal without zeros: it ends no program."""
+    divisor = made.get(statement.arguments[-1])
+    while divisor is not None and isinstance(divisor.operation, Broadcast | Full):
+        divisor = made.get(divisor.arguments[0])
+    return divisor is not None and isinstance(divisor.operation, Constant) and all(divisor.operation.values)
 
 
 def dimensions_of(statement: Statement) -> tuple[str, ...]:

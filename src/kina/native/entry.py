@@ -129,6 +129,8 @@ def work_of(kernel: Kernel) -> Dim:
     if isinstance(kernel, GemmKernel):
         return product([loop.extent for loop in kernel.batch]) * kernel.m * kernel.n * kernel.k
     rows = product([loop.extent for loop in kernel.rows])
+    if kernel.scan:
+        return rows * kernel.scan.loop.extent * (_steps(kernel.body) + 1)
     if kernel.inner is None:
         return rows * (_steps(kernel.body) + 1)
     once_a_row = has_row_reductions(kernel)

@@ -14,7 +14,7 @@ from kina.core.ir import Value
 from kina.dims import dim as dims
 from kina.dims.dim import Dim, product, variable
 from kina.kernels.expressions import COSTLY, children, free_variables, rebuild, result_dtype, substitute, walk
-from kina.kernels.ir import Loop, LoopKernel
+from kina.kernels.ir import Loop, LoopKernel, Scan
 from kina.native.code import Code, Operand, literal, memory_type, register_type
 from kina.native.machine import Machine
 from kina.native.primitives import emit_call, emit_cast, widen
@@ -106,7 +106,9 @@ class LoopEmitter:
         with code.loop(begin, end) as task:
             row = code.let(f"udiv i64 {task}, {stretches}") if kernel.inner else task
             with self._rows(list(task_loops(kernel)), row):
-                if kernel.inner is None:
+                if kernel.scan is not None:
+                    self._scan(kernel.scan)
+                elif kernel.inner is None:
                     self._store(self.value(kernel.body))
                 else:
                     self._row(kernel.inner, code.let(f"urem i64 {task}, {stretches}"))
@@ -466,6 +468,20 @@ class LoopEmitter:
                 low, high = (Operand(code.let(f"extractelement {x}, i64 {n}"), x.dtype) for n in (0, 1))
             x = self._combine(e, low, high)
         return x
+
+    def _scan(self, scan: Scan) -> None:
+        """Along a row, one element after the other: each is combined with the total so far, which is stored."""
+        code, body = self.code, self.kernel.body
+        start = identity(scan.kind, result_dtype(body, self.dtypes))
+        total = code.at_entry(f"alloca {start.type}", "total")
+        code.do(f"store {start}, ptr {total}")
+        self._hoist(body, scan.loop.variable)
+        with self._loop(scan.loop.variable, "0", code.dim(scan.loop.extent), 1):
+            value = self.value(body)
+            so_far = Operand(code.let(f"load {start.type}, ptr {total}"), value.dtype)
+            combined = emit_call(code, _COMBINE[scan.kind], [so_far, value])
+            code.do(f"store {combined}, ptr {total}")
+            self._store(emit_cast(code, combined, self.output.dtype))
 
     # ------------------------------------------------------------ moving work out of loops
 

@@ -103,7 +103,35 @@ def _integer(code: Code, function: str, xs: list[Operand]) -> Operand:
             return give(f"call {x.type} @llvm.{sign}{function}.{suffix(x)}({xs[0]}, {xs[1]})")
         case "abs":
             return x if sign == "u" else give(f"call {x.type} @llvm.abs.{suffix(x)}({x}, i1 false)")
+        case "floor_div" | "remainder":
+            return _divided(code, function, xs[0], x)
     raise AssertionError(f"{function} of {x.dtype}")
+
+
+def _divided(code: Code, function: str, x: Operand, y: Operand) -> Operand:
+    """The quotient rounded down, or what is left. By -1 it is a negation, which wraps: a division would trap."""
+
+    def let(text: str) -> str:
+        return code.let(text)
+
+    if x.dtype is DType.U8:
+        return Operand(let(f"{'udiv' if function == 'floor_div' else 'urem'} {x}, {y.text}"), x.dtype, x.lanes)
+    zero, one, minus_one = (widen(code, literal(n, x.dtype), x.lanes).text for n in (0, 1, -1))
+    bits = f"<{x.lanes} x i1>" if x.lanes > 1 else "i1"
+    negation = let(f"icmp eq {y}, {minus_one}")
+    divisor = let(f"select {bits} {negation}, {x.type} {one}, {y}")
+    rest = let(f"srem {x}, {divisor}")
+    signs = let(f"xor {x.type} {rest}, {divisor}")
+    some, other = let(f"icmp ne {x.type} {rest}, {zero}"), let(f"icmp slt {x.type} {signs}, {zero}")
+    below = let(f"and {bits} {some}, {other}")
+    if function == "remainder":
+        moved = let(f"add {x.type} {rest}, {divisor}")
+        return Operand(let(f"select {bits} {below}, {x.type} {moved}, {x.type} {rest}"), x.dtype, x.lanes)
+    quotient = let(f"sdiv {x}, {divisor}")
+    less = let(f"add {x.type} {quotient}, {minus_one}")
+    down = let(f"select {bits} {below}, {x.type} {less}, {x.type} {quotient}")
+    negated = let(f"sub {x.type} {zero}, {x.text}")
+    return Operand(let(f"select {bits} {negation}, {x.type} {negated}, {x.type} {down}"), x.dtype, x.lanes)
 
 
 # ---------------------------------------------------------------- conversions

@@ -1,9 +1,20 @@
 """The operations: one file a family, one declaration an operation."""
 
-from kina.ops import arranging, contractions, creation, elementwise, normalising, reductions, shape, windows
+from kina.ops import (
+    arranging,
+    contractions,
+    creation,
+    division,
+    elementwise,
+    normalising,
+    reductions,
+    scans,
+    shape,
+    windows,
+)
 from kina.ops.base import Entry, Operation, Rule, Sample, all_operations, lookup
 
 __all__ = [
-    "Entry", "Operation", "Rule", "Sample", "all_operations", "arranging", "contractions", "creation", "elementwise",
-    "lookup", "normalising", "reductions", "shape", "windows",
+    "Entry", "Operation", "Rule", "Sample", "all_operations", "arranging", "contractions", "creation", "division",
+    "elementwise", "lookup", "normalising", "reductions", "scans", "shape", "windows",
 ]  # fmt: skip

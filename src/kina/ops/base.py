@@ -108,6 +108,10 @@ class Rule(Protocol):
         """The call is wrong in a way that is particular to the operation."""
 
 
+class Fault(Exception):
+    """What ends a program: a value that an operation cannot take, found when it runs. The text says all but where."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """An instance with operand types (symbolic sizes) on which every backend is tested."""
@@ -134,6 +138,9 @@ class Operation:
     """Whether the result's elements are elements of the operands, so that numbers with one bound keep it."""
     reads_bounds: ClassVar[bool] = False
     """Whether the type rule asks for the bounds of its operands' numbers (`Idx[V]`), and says what the result's are."""
+
+    may_end: ClassVar[bool] = False
+    """Whether it may end the program (raise Fault), so that it stays even if nothing needs its result."""
 
     # What a subclass gives -----------------------------------------------------------------
 

@@ -22,13 +22,14 @@ from kina.types import DType
 Index = tuple[Dim, ...]
 
 Function = Choice[
-    "add", "sub", "mul", "div", "neg", "abs", "min", "max", "pow",
+    "add", "sub", "mul", "div", "floor_div", "remainder", "neg", "abs", "min", "max", "pow",
     "exp", "log", "log1p", "expm1", "sqrt", "sin", "cos", "tan", "tanh", "erf",
     "floor", "ceil", "round",
     "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not", "select", "is_nan",
 ]  # fmt: skip
 """The primitives every backend must know. IEEE throughout: `min`/`max` give NaN if either operand is
-NaN; `round` goes to even; integer `add sub mul neg` wrap; `abs` of the smallest integer wraps."""
+NaN; `round` goes to even; integer `add sub mul neg` wrap; `abs` of the smallest integer wraps.
+`floor_div` and `remainder` are of integers, and their divisors are not 0."""
 
 Reduction = Choice["sum", "prod", "max", "min", "any", "all"]
 """Identities: 0, 1, the least value (-inf), the greatest (inf), false, true. `max`/`min` propagate NaN."""
