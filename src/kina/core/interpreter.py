@@ -28,7 +28,7 @@ from kina.core.ir import (
 from kina.diagnostics import KinaError
 from kina.dims.dim import constant
 from kina.dims.proposition import Proposition, holds
-from kina.ops.base import Array
+from kina.ops.base import Array, Fault
 from kina.source import Span
 
 
@@ -67,10 +67,13 @@ class _Machine:
 
     def statement(self, statement: Statement) -> None:
         match statement:
-            case Apply(result, operation, arguments):
+            case Apply(result, operation, arguments, span):
                 replacement = {name: constant(size) for name, size in self.sizes.items()}
                 operands = [self.values[v] for v in arguments]
-                self.bind(result, operation.substitute(replacement).reference(*operands))
+                try:
+                    self.bind(result, operation.substitute(replacement).reference(*operands))
+                except Fault as fault:
+                    raise KinaError(f"{_at(span)}{fault}") from None
             case Call(result, callee, dimensions, arguments, opened):
                 inner = {n: d.evaluate(self.sizes) for n, d in zip(callee.dimensions, dimensions, strict=True)}
                 given = [self.values[v] for tree in arguments for v in leaves(tree)]

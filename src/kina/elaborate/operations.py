@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from kina.core.ir import Value
@@ -26,6 +27,7 @@ from kina.types import DType, Tensor, Type, shape_text
 
 Infer = Callable[..., Meaning]
 _BOOL = Tensor(DType.BOOL, ())
+_POSITION = Tensor(DType.I64, ())
 
 
 def call_operation(
@@ -33,6 +35,24 @@ def call_operation(
     arguments: tuple[ast.Expr, ...], infer: Infer, expected: Type | None, name: str | None,
 ) -> Value:  # fmt: skip
     """`operation[attributes] operands parameters`."""
+    written = read_call(context, e, target, entry, brackets, arguments, infer, expected)
+    return operate(context, entry.name, written.static, entry.name, e.span, written.operands, written.spans, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a call gives: values of the operands, where they stand, static parameters."""
+
+    operands: tuple[Value, ...]
+    spans: tuple[Span, ...]
+    static: Mapping[str, Any]
+
+
+def read_call(
+    context: Context, e: ast.Expr, target: ast.Name, entry: Entry, brackets: tuple[ast.Expr, ...],
+    arguments: tuple[ast.Expr, ...], infer: Infer, expected: Type | None,
+) -> Written:  # fmt: skip
+    """The operands and static parameters of a call of an operation, or of a form that is declared like one."""
     trailing = [p for p in entry.parameters if not p.bracket]
     count = len(arguments) - len(trailing)
     fixed = len(entry.operand_names)
@@ -46,8 +66,7 @@ def call_operation(
         static[p.name] = _parameter(context, entry, p, written, operands, rank)
     for p, argument in zip(trailing, arguments[count:], strict=True):
         static[p.name] = _parameter(context, entry, p, argument, operands, rank)
-    spans = tuple(a.span for a in arguments[:count])
-    return operate(context, entry.name, static, entry.name, e.span, operands, spans, name)
+    return Written(operands, tuple(a.span for a in arguments[:count]), static)
 
 
 def operate(
@@ -63,8 +82,20 @@ def operate(
         operands = stretch_batch(context, operands, spans)
     built = entry.build(**static)
     types = tuple(x.type for x in operands)
-    result = result_type(CallRule(context, entry, shown, span, types, spans), built, types)
+    rule = CallRule(context, entry, shown, span, types, spans)
+    result = result_type(rule, built, types)
+    for number, size in rule.unchecked.items():
+        checked = _checked(context, entry, operands[number], size, spans[number])
+        operands = (*operands[:number], checked, *operands[number + 1 :])
     return context.apply(built, operands, result, span, name)
+
+
+def _checked(context: Context, entry: Entry, numbers: Value, size: Dim, span: Span) -> Value:
+    """Plain integers as positions along an axis of that size: checked when the program runs, on behalf of `entry`."""
+    if context.module.strict:
+        raise context.report(form_errors.sugar(span, "an integer as a position", f"to_idx ... {size.factor_text()}"))
+    static = {"bound": size, "what": entry.name}
+    return operate(context, "to_idx", static, entry.name, span, (numbers,), (span,), None)
 
 
 def takes_fewer(entry: Entry, count: int) -> bool:
@@ -82,16 +113,17 @@ def _no_tensor(context: Context, found: Meaning, span: Span) -> Diagnostic:
 def _operands(
     context: Context, entry: Entry, arguments: tuple[ast.Expr, ...], infer: Infer, hint: Type | None
 ) -> tuple[Value, ...]:
-    """The operands' values; literals take the dtype of the first operand that is none and no condition."""
+    """The operands' values; literals take the dtype of the first operand that is none, and no condition or position."""
     values: dict[int, Value] = {}
     known: Type | None = None
     for n in sorted(range(len(arguments)), key=lambda n: adapts(arguments[n])):
-        condition = entry.condition and n == 0
-        found = infer(context, arguments[n], _BOOL if condition else known or hint)
+        apart = (entry.condition and n == 0) or n == entry.positions
+        wanted = (_BOOL if n != entry.positions else _POSITION) if apart else known or hint
+        found = infer(context, arguments[n], wanted)
         if not isinstance(found, Value):
             raise context.report(_no_tensor(context, found, arguments[n].span))
         values[n] = found
-        if known is None and not condition:
+        if known is None and not apart:
             known = found.type.with_bound(None)
     return tuple(values[n] for n in range(len(arguments)))
 
@@ -116,7 +148,7 @@ def _match_brackets(
         if parameter is None or parameter in given:
             raise context.report(_bad_item(item, entry, parameters, twice=parameter is not None))
         given[parameter] = value
-    missing = [p.name for p in parameters if p not in given]
+    missing = [p.name for p in parameters if p not in given and p.default is None]
     if missing:
         what = " and ".join(f"`{spellings(p)[0]}`" for p in parameters if p.name in missing)
         help_ = (Help("to reduce over all axes, name them: axes=[0, 1]"),) if entry.family == "reduction" else ()

@@ -27,7 +27,7 @@ from kina.kernels.expressions import COSTLY, canonical, free_variables, rebuild,
 from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, Loop, LoopKernel, Operand
 from kina.kernels.parts import in_parts
 from kina.ops.contractions import Matmul
-from kina.ops.scalar import Call, Element, Index, Pieces, Reduce, Scalar
+from kina.ops.scalar import Call, Element, Index, Lookup, Pieces, Reduce, Scalar
 from kina.ops.shape import ExpandDims, FlattenPair, Reinterpret, Reshape, Squeeze
 from kina.types import DType
 
@@ -46,6 +46,11 @@ def fuse(function: Function) -> KernelProgram:
             what = {For: "loops", While: "loops", If: "`if`", Open: "sizes from values", Require: "`check`"}
             name = what.get(type(statement), "this")
             raise KinaError(f"{function.name}: {name} cannot be compiled yet; the reference interpreter runs them")
+        operation = statement.operation if isinstance(statement, Apply) else None
+        if operation is not None and (not operation.fusible or operation.may_end):
+            raise KinaError(
+                f"{function.name}: {operation.name} cannot be compiled yet; the reference interpreter runs it"
+            )
     return _Fusion(function).program()
 
 
@@ -220,7 +225,7 @@ class _Fusion:
         for node in walk(expression):
             if isinstance(node, Pieces):
                 loop = next((x for x in loops if node.position is variable(x.variable)), None)
-                if loop is not None and any(bound is loop.extent for bound, _ in node.pieces):
+                if loop is not None and _can_split(loop, node):
                     yield from self._split_at(value, loops, index, expression, body, loop, node)
                     return
         if not loops:
@@ -303,11 +308,14 @@ class _Fusion:
 
     def _fresh(self, e: Scalar, body: _Body) -> Scalar:
         """Bound variables renamed apart, so that inlining captures none."""
-        if isinstance(e, Reduce):
+        if isinstance(e, Reduce | Lookup):
             body.bound += 1
             name = f"%b{body.bound}"
             inner = substitute(e.body, {e.variable: variable(name)})
-            return Reduce(e.kind, name, e.extent, self._fresh(inner, body))
+            renamed = replace(e, variable=name, body=self._fresh(inner, body))
+            if isinstance(renamed, Lookup):
+                return replace(renamed, position=self._fresh(renamed.position, body))
+            return renamed
         return rebuild(e, lambda child: self._fresh(child, body))
 
     # ------------------------------------------------------------ contractions
@@ -340,6 +348,13 @@ class _Fusion:
 
 
 # ---------------------------------------------------------------- small pieces
+
+
+def _can_split(loop: Loop, node: Pieces) -> bool:
+    """Whether a loop's pieces can be loops of their own: they end where the loop does, and none at a computed place."""
+    bounds = [bound for bound, _ in node.pieces]
+    computed = any(name.startswith("%") for bound in bounds for name in bound.variables)
+    return not computed and any(bound is loop.extent for bound in bounds)
 
 
 def _cheaper_stored(kernels: int, operands: int) -> bool:

@@ -93,8 +93,8 @@ def _needed(statements: tuple[Statement, ...], needed: set[Value]) -> tuple[Stat
     kept: list[Statement] = []
     for statement in reversed(statements):
         match statement:
-            case Apply(result, _, arguments):
-                if result not in needed:
+            case Apply(result, operation, arguments):
+                if result not in needed and not operation.may_end:
                     continue
                 needed.update(arguments)
             case Open(value=value):
@@ -140,6 +140,8 @@ def _may_end(statement: Statement) -> bool:
     match statement:
         case Check() | Open() | Require() | While():
             return True
+        case Apply(operation=operation):
+            return operation.may_end
         case If(then=then, otherwise=otherwise):
             return any(map(_may_end, (*then.statements, *otherwise.statements)))
         case For(body=body):
