@@ -108,6 +108,7 @@ def _compress(
     rule = _rule(context, e, _COMPRESS, written)
     if mask.type.rank != 1:
         rule.refuse(f"the mask of compress is for one axis, and this is {mask.type}", operand=1)
+    rule.dtype(1, DTypeClass.BOOL)
     rule.same_size((0, axis), (1, 0), "N")
     size = _count(context, e, _COMPRESS, written)
     ids = _along(context, e, _COMPRESS, mask, 0, size, written.spans[1:])
