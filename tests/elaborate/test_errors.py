@@ -29,7 +29,7 @@ CASES = {
     "an attribute as an argument": (F + "softmax x 1", "K0206", "needs `axis` in its bracket"),
     # forms that are not supported yet
     "an index that may be outside": (F + "x[0, :]", "K0305", "has to end inside axis 0"),
-    "an operation that is missing": (F + "gather x w", "K0202", "the operation `gather`"),
+    "an operation that is missing": (F + "hessian x w", "K0202", "the operation `hessian`"),
     "blocks that do not fit": ("let f [N] (x : Q8_0[N]) : F32 = 1.0", "K0305", "blocks of 32"),
     "references": (F + "!x", "K0202", "references"),
     "effects": ("let f (x : F32) : F32 ! {rand} = x", "K0202", "effects"),

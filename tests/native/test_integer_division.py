@@ -57,7 +57,7 @@ def test_division_by_zero_says_where(check, operator):
     y[1, 2] = 0
     with pytest.raises(KinaError, match=r"test\.kina:1:\d+: .* divides 5 by zero at \[1, 2\]"):
         run(function, {"A": 2, "B": 3}, [x, y])
-    with pytest.raises(KinaError, match="by a computed value cannot be compiled yet"):
+    with pytest.raises(KinaError, match="of computed values cannot be compiled yet"):
         compile_function(function)
 
 

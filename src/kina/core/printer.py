@@ -259,7 +259,7 @@ def _application(operation: Operation, operands: list[str]) -> str:
 
 
 def _bracket(operation: Operation) -> str:
-    items = [_attribute(p, v) for p, v in _static(operation) if p.bracket]
+    items = [_attribute(p, v) for p, v in _static(operation) if p.bracket and v != p.default]
     return f"[{', '.join(items)}]" if items else ""
 
 

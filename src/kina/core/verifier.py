@@ -24,7 +24,7 @@ from kina.core.ir import (
     statements_within,
     tree_type,
 )
-from kina.dims.dim import constant, variable
+from kina.dims.dim import Dim, constant, variable
 from kina.dims.proposition import Comparison, Proposition, at_most, equal, negate
 from kina.dims.proposition import substitute as substitute_proposition
 from kina.dims.prover import Facts, settle
@@ -234,6 +234,12 @@ class _Verifying:
     def rank(self, operand: int, at_least: int) -> None:
         if self.operands[operand].rank < at_least:
             raise InvalidCore(f"operand {operand} has too few axes")
+
+    def index(self, operand: int, size: Dim) -> None:
+        bound = self.operands[operand].bound
+        if bound is None:
+            raise InvalidCore(f"operand {operand} holds numbers that were not checked")
+        _prove(at_most(bound, size), self.facts)
 
     def require(self, goal: Proposition, why: str) -> None:
         _prove(goal, self.facts)

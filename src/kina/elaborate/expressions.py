@@ -24,6 +24,7 @@ from kina.elaborate.dispatch import (
 from kina.elaborate.indexing import index
 from kina.elaborate.literals import adapts, is_literal, literal
 from kina.elaborate.operations import call_operation, operate, takes_fewer
+from kina.elaborate.picking import FORMS
 from kina.elaborate.records import field_of, item_of
 from kina.elaborate.spellings import kina_spelling
 from kina.ops import Entry, all_operations, lookup
@@ -214,8 +215,6 @@ def _call_name(
 
 _KNOWN_OPERATIONS = frozenset(
     """
-    gather take_along scatter dynamic_slice update_slice
-    argmax argmin one_hot top_k sort argsort nonzero compress
     uniform normal bernoulli categorical stop_gradient grad value_and_grad vjp jvp jacobian
     hessian checkpoint custom_vjp print emit with_seed ref
     """.split()  # noqa: SIM905
@@ -285,7 +284,9 @@ def _with_piped(
 ) -> tuple[ast.Expr, ...]:
     target = function.target if isinstance(function, ast.Bracket) else function
     own = context.home.find(target) is not None or (isinstance(target, ast.Name) and target.text in context.values)
-    entry = lookup(target.text) if isinstance(target, ast.Name) and not own else None
+    entry = None
+    if isinstance(target, ast.Name) and not own:
+        entry = FORMS.get(target.text) or lookup(target.text)
     trailing = sum(not p.bracket for p in entry.parameters) if entry else 0
     cut = len(arguments) - trailing
     return (*arguments[:cut], piped, *arguments[cut:])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from kina.core.ir import Value
 from kina.diagnostics import form_errors
@@ -28,6 +28,7 @@ from kina.types import DType, Tensor, Type, shape_text
 
 Infer = Callable[..., Meaning]
 _BOOL = Tensor(DType.BOOL, ())
+_POSITION = Tensor(DType.I64, ())
 
 
 def call_operation(
@@ -58,11 +59,19 @@ def name_in(e: ast.Expr, name: str) -> ast.Name:
     return written if isinstance(written, ast.Name) else ast.Name(name, span=e.span)
 
 
+class Written(NamedTuple):
+    """What a call gives: values of the operands, where they stand, static parameters."""
+
+    operands: tuple[Value, ...]
+    spans: tuple[Span, ...]
+    static: dict[str, Any]
+
+
 def read_call(
     context: Context, e: ast.Expr, target: ast.Name, entry: Entry, brackets: tuple[ast.Expr, ...],
     arguments: tuple[ast.Expr, ...], infer: Infer, hint: Type | None,
-) -> tuple[tuple[Value, ...], tuple[Span, ...], dict[str, Any]]:  # fmt: skip
-    """The operands with their places, and the static parameters, of a call that is written like an operation's."""
+) -> Written:  # fmt: skip
+    """The operands and static parameters of a call of an operation, or of a form that is declared like one."""
     trailing = [p for p in entry.parameters if not p.bracket]
     count = len(arguments) - len(trailing)
     fixed = len(entry.operand_names)
@@ -77,7 +86,7 @@ def read_call(
         static[p.name] = _parameter(context, entry, p, written, operands, rank)
     for p, argument in zip(trailing, arguments[count:], strict=True):
         static[p.name] = _parameter(context, entry, p, argument, operands, rank)
-    return operands, tuple(a.span for a in arguments[:count]), static
+    return Written(operands, tuple(a.span for a in arguments[:count]), static)
 
 
 def _in_order(context: Context, entry: Entry, arguments: tuple[ast.Expr, ...], trailing: list[Parameter]) -> None:
@@ -114,8 +123,20 @@ def operate(
         operands = stretch_batch(context, operands, spans)
     built = entry.build(**static)
     types = tuple(x.type for x in operands)
-    result = result_type(CallRule(context, entry, shown, span, types, spans), built, types)
+    rule = CallRule(context, entry, shown, span, types, spans)
+    result = result_type(rule, built, types)
+    for number, size in rule.unchecked.items():
+        checked = _checked(context, entry, operands[number], size, spans[number])
+        operands = (*operands[:number], checked, *operands[number + 1 :])
     return context.apply(built, operands, result, span, name)
+
+
+def _checked(context: Context, entry: Entry, numbers: Value, size: Dim, span: Span) -> Value:
+    """Plain integers as positions along an axis of that size: checked when the program runs, on behalf of `entry`."""
+    if context.module.strict:
+        raise context.report(form_errors.sugar(span, "an integer as a position", f"to_idx ... {size.factor_text()}"))
+    static = {"bound": size, "what": entry.name}
+    return operate(context, "to_idx", static, entry.name, span, (numbers,), (span,), None)
 
 
 def takes_fewer(entry: Entry, count: int) -> bool:
@@ -133,16 +154,17 @@ def _no_tensor(context: Context, found: Meaning, span: Span) -> Diagnostic:
 def _operands(
     context: Context, entry: Entry, arguments: tuple[ast.Expr, ...], infer: Infer, hint: Type | None
 ) -> tuple[Value, ...]:
-    """The operands' values; literals take the dtype of the first operand that is none and no condition."""
+    """The operands' values; literals take the dtype of the first operand that is none, and no condition or position."""
     values: dict[int, Value] = {}
     known: Type | None = None
     for n in sorted(range(len(arguments)), key=lambda n: adapts(arguments[n])):
-        condition = entry.condition and n == 0
-        found = infer(context, arguments[n], _BOOL if condition else known or hint)
+        apart = (entry.condition and n == 0) or n == entry.positions
+        wanted = (_BOOL if n != entry.positions else _POSITION) if apart else known or hint
+        found = infer(context, arguments[n], wanted)
         if not isinstance(found, Value):
             raise context.report(_no_tensor(context, found, arguments[n].span))
         values[n] = found
-        if known is None and not condition:
+        if known is None and not apart:
             known = found.type.with_bound(None)
     return tuple(values[n] for n in range(len(arguments)))
 
@@ -168,7 +190,7 @@ def _match_brackets(
         if parameter is None or parameter in given:
             raise context.report(_bad_item(item, target, entry, parameters, twice=parameter is not None))
         given[parameter] = value
-    missing = [p.name for p in parameters if p not in given]
+    missing = [p.name for p in parameters if p not in given and p.default is None]
     if missing:
         what = " and ".join(f"`{spellings(p)[0]}`" for p in parameters if p.name in missing)
         message = f"`{entry.name}` needs {what} in its bracket"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 from kina.diagnostics import form_errors, shape_errors
 from kina.diagnostics.diagnostic import Edit
 from kina.diagnostics.shapes import Row
-from kina.dims.proposition import Proposition, equal
+from kina.dims.dim import Dim
+from kina.dims.proposition import Proposition, at_most, equal
 from kina.elaborate.context import Context
 from kina.elaborate.guesses import guess, parenthesised
 from kina.elaborate.obligations import oblige, propose_requires, sizes_that_differ, where_declared, worth_requiring
@@ -23,7 +24,8 @@ from kina.types import DType, Shape, Tensor
 class CallRule:
     """One call of an operation: where it stands, where its operands stand, what they are.
 
-    `shown` is the operation as its author wrote it: `matmul`, or `+`.
+    `shown` is the operation as its author wrote it: `matmul`, or `+`. `unchecked` are the operands, by number, whose
+    numbers have to be positions along axes of these sizes and are not known to be.
     """
 
     context: Context
@@ -32,6 +34,7 @@ class CallRule:
     span: Span
     operands: tuple[Tensor, ...]
     spans: tuple[Span, ...]
+    unchecked: dict[int, Dim] = field(default_factory=dict)
 
     def same_size(self, first: tuple[int, int], second: tuple[int, int], symbol: str) -> None:
         (i, a), (j, b) = first, second
@@ -92,6 +95,13 @@ class CallRule:
             help_ = suggest(self.context, self.entry, self.span, self.spans, self.operands)
             at = self.spans[operand]
             raise self.context.report(shape_errors.rank_too_small(at, self.shown, name, at_least, x, help_))
+
+    def index(self, operand: int, size: Dim) -> None:
+        self.dtype(operand, DTypeClass.INT)
+        bound = self.operands[operand].bound
+        goal = None if bound is None else at_most(bound, size)
+        if goal is None or not self.context.settle(goal, self.span, f"{self.shown} reads inside").status.proved:
+            self.unchecked[operand] = size
 
     def require(self, goal: Proposition, why: str) -> None:
         help_ = suggest(self.context, self.entry, self.span, self.spans, self.operands)

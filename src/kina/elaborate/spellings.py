@@ -34,7 +34,7 @@ def usage(entry: Entry) -> str:
     inside = ", ".join(
         "|".join(p.choices) if p.kind is Kind.CHOICE else "dtype" if p.kind is Kind.DTYPE else f"{spellings(p)[0]}=..."
         for p in entry.parameters
-        if p.bracket
+        if p.bracket and p.default is None
     )
     trailing = {Kind.SHAPE: "[sizes]", Kind.PERMUTATION: "[axes]", Kind.SIZE: "size", Kind.DIM: "dimension"}
     after = [trailing.get(p.kind, p.name) for p in entry.parameters if not p.bracket]

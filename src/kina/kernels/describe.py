@@ -9,7 +9,7 @@ from kina.dims.dim import Dim, constant, product
 from kina.kernels.expressions import children, free_variables, most_steps, walk
 from kina.kernels.ir import BandKernel, Choice, GemmKernel, Kernel, KernelProgram, LoopKernel, Repeat, Step
 from kina.kernels.memory import bytes_of, plan_memory
-from kina.ops.scalar import Call, Cast, Element, Literal, Pieces, Reduce, Scalar, SizeValue
+from kina.ops.scalar import Call, Cast, Element, Literal, Lookup, Pieces, Reduce, Scalar, SizeValue
 from kina.types import Tensor
 
 _INFIX = {
@@ -189,6 +189,8 @@ def _text(e: Scalar, kernel: LoopKernel, names: dict[str, str], shared: dict[Sca
         case Pieces(position, pieces):
             parts = [f"{_index(position, names)} < {bound} ? {text(piece)}" for bound, piece in pieces[:-1]]
             return "(" + " : ".join([*parts, text(pieces[-1][1])]) + ")"
+        case Lookup(variable, _, place, body):
+            return _text(body, kernel, names | {variable: text(place)}, shared)
 
 
 # ---------------------------------------------------------------- traffic and work

@@ -10,7 +10,7 @@ from kina.dims.dim import Dim, constant, floor_div, modulo, of_monomial, variabl
 from kina.dims.division import divide
 from kina.dims.proposition import Comparison
 from kina.dims.prover import Facts, follows
-from kina.ops.scalar import Call, Cast, Element, Literal, Pieces, Reduce, Scalar, SizeValue
+from kina.ops.scalar import Call, Cast, Element, Literal, Lookup, Pieces, Reduce, Scalar, SizeValue
 from kina.types import DType
 
 _ZERO = constant(0)
@@ -28,6 +28,8 @@ def children(e: Scalar) -> tuple[Scalar, ...]:
             return (body,)
         case Pieces(_, pieces):
             return tuple(piece for _, piece in pieces)
+        case Lookup(_, _, position, body):
+            return (position, body)
     return ()
 
 
@@ -49,11 +51,13 @@ def rebuild(e: Scalar, change: Callable[[Scalar], Scalar]) -> Scalar:
             return Reduce(kind, name, extent, change(body))
         case Pieces(position, pieces):
             return Pieces(position, tuple((bound, change(piece)) for bound, piece in pieces))
+        case Lookup(name, extent, position, body):
+            return Lookup(name, extent, change(position), change(body))
     return e
 
 
 def substitute(e: Scalar, replacement: Mapping[str, Dim]) -> Scalar:
-    """Loop variables and sizes replaced. A reduction's own variable is left alone."""
+    """Loop variables and sizes replaced. The own variable of a reduction or a lookup is left alone."""
     match e:
         case Element(operand, index):
             return Element(operand, tuple(i.substitute(replacement) for i in index))
@@ -65,6 +69,10 @@ def substitute(e: Scalar, replacement: Mapping[str, Dim]) -> Scalar:
         case Pieces(position, pieces):
             changed = tuple((b.substitute(replacement), substitute(piece, replacement)) for b, piece in pieces)
             return _from_the_first(position.substitute(replacement), changed)
+        case Lookup(name, extent, position, body):
+            inner = {k: v for k, v in replacement.items() if k != name}
+            place = substitute(position, replacement)
+            return Lookup(name, extent.substitute(replacement), place, substitute(body, inner))
     return rebuild(e, lambda child: substitute(child, replacement))
 
 
@@ -91,7 +99,10 @@ def free_variables(e: Scalar) -> frozenset[str]:
         case Reduce(_, name, extent, body):
             found = extent.variables | (free_variables(body) - {name})
         case Pieces(position, pieces):
-            found = position.variables.union(*(free_variables(p) for _, p in pieces))
+            bounds = frozenset[str]().union(*(bound.variables for bound, _ in pieces))
+            found = position.variables.union(bounds, *(free_variables(p) for _, p in pieces))
+        case Lookup(name, _, place, body):
+            found = free_variables(place) | (free_variables(body) - {name})
         case _:
             found = frozenset[str]().union(*map(free_variables, children(e)))
     return frozenset(name for name in found if name.startswith("%"))
@@ -103,9 +114,9 @@ def most_steps(e: Reduce) -> Dim:
 
 
 def canonical(e: Scalar) -> Scalar:
-    """Bound variables renamed by their height, so that equal reductions are equal as data.
+    """Bound variables renamed by their height, so that equal reductions and lookups are equal as data.
 
-    The height of a reduction is one more than that of the highest one inside, so no variable is captured.
+    The height is one more than that of the highest one inside, so no variable is captured.
     """
     return _canonical(e)[0]
 
@@ -117,6 +128,13 @@ def _canonical(e: Scalar) -> tuple[Scalar, int]:
         if name != e.variable:
             body = substitute(body, {e.variable: variable(name)})
         return Reduce(e.kind, name, e.extent, body), height + 1
+    if isinstance(e, Lookup):
+        body, height = _canonical(e.body)
+        place, other = _canonical(e.position)
+        name = f"%r{height}"
+        if name != e.variable:
+            body = substitute(body, {e.variable: variable(name)})
+        return Lookup(name, e.extent, place, body), max(height + 1, other)
     highest = 0
 
     def change(child: Scalar) -> Scalar:
@@ -141,7 +159,7 @@ def result_dtype(e: Scalar, dtypes: tuple[DType, ...]) -> DType:
             return DType.BOOL
         case Call(_, arguments):
             return result_dtype(arguments[-1], dtypes)
-        case Reduce(body=body):
+        case Reduce(body=body) | Lookup(body=body):
             return result_dtype(body, dtypes)
         case Pieces(pieces=pieces):
             return result_dtype(pieces[0][1], dtypes)
@@ -165,6 +183,9 @@ def simplify_indices(e: Scalar, facts: Facts) -> Scalar:
             return replace(e, body=simplify_indices(body, inside))
         case Pieces(position, pieces):
             return Pieces(simplify_index(position, facts), tuple((b, simplify_indices(p, facts)) for b, p in pieces))
+        case Lookup(name, extent, place, body):
+            inside = facts.assume(Comparison("<", variable(name), extent))
+            return Lookup(name, extent, simplify_indices(place, facts), simplify_indices(body, inside))
     return rebuild(e, lambda child: simplify_indices(child, facts))
 
 

@@ -34,7 +34,7 @@ from kina.kernels.regions import Reasons, Region, dimensions_of, refuse_unknown_
 from kina.ops.arranging import Unflatten
 from kina.ops.contractions import Matmul
 from kina.ops.precision import widened
-from kina.ops.scalar import Call, Element, Index, Pieces, Reduce, Scalar
+from kina.ops.scalar import Call, Element, Index, Lookup, Pieces, Reduce, Scalar
 from kina.ops.scans import Scan
 from kina.ops.shape import Broadcast, ExpandDims, FlattenPair, Reinterpret, Reshape, Squeeze
 from kina.types import DType
@@ -293,7 +293,7 @@ class Fusion:
         for node in walk(expression):
             if isinstance(node, Pieces):
                 loop = next((x for x in loops if node.position is variable(x.variable)), None)
-                if loop is not None and any(bound is loop.extent for bound, _ in node.pieces):
+                if loop is not None and _can_split(loop, node):
                     yield from self._split_at(value, loops, index, expression, body, loop, node)
                     return
         if not loops:
@@ -376,11 +376,14 @@ class Fusion:
 
     def _fresh(self, e: Scalar, body: _Body) -> Scalar:
         """Bound variables renamed apart, so that inlining captures none."""
-        if isinstance(e, Reduce):
+        if isinstance(e, Reduce | Lookup):
             body.bound += 1
             name = f"%b{body.bound}"
             inner = substitute(e.body, {e.variable: variable(name)})
-            return Reduce(e.kind, name, e.extent, self._fresh(inner, body))
+            renamed = replace(e, variable=name, body=self._fresh(inner, body))
+            if isinstance(renamed, Lookup):
+                return replace(renamed, position=self._fresh(renamed.position, body))
+            return renamed
         return rebuild(e, lambda child: self._fresh(child, body))
 
     # ------------------------------------------------------------ scans
@@ -439,6 +442,13 @@ class Fusion:
 
 
 # ---------------------------------------------------------------- small pieces
+
+
+def _can_split(loop: Loop, node: Pieces) -> bool:
+    """Whether a loop's pieces can be loops of their own: they end where the loop does, and none at a computed place."""
+    bounds = [bound for bound, _ in node.pieces]
+    computed = any(name.startswith("%") for bound in bounds for name in bound.variables)
+    return not computed and any(bound is loop.extent for bound in bounds)
 
 
 def _cheaper_stored(kernels: int, operands: int) -> bool:

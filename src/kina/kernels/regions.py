@@ -33,6 +33,7 @@ from kina.dims.prover import Facts
 from kina.kernels.ir import Carried, Choice, Kernel, Loop, LoopKernel, Repeat, Step
 from kina.kernels.ranges import NoBound, at_most
 from kina.ops.creation import Constant, Full
+from kina.ops.division import IntegerDivision
 from kina.ops.scalar import Element
 from kina.ops.shape import Broadcast, Concat
 
@@ -45,9 +46,9 @@ def refuse_unknown_forms(function: Function) -> None:
     """Raises KinaError where a function has what cannot be compiled yet."""
     made = {s.result: s for s in statements_within(function.statements) if isinstance(s, Applied)}
     for statement in statements_within(function.statements):
-        if isinstance(statement, Applied) and statement.operation.may_end and not _divides_by_number(statement, made):
+        if isinstance(statement, Applied) and _is_refused(statement, made):
             raise KinaError(
-                f"{function.name}: {statement.operation.name} by a computed value cannot be compiled yet; "
+                f"{function.name}: {statement.operation.name} of computed values cannot be compiled yet; "
                 "the reference interpreter runs it (`.reference`)"
             )
         if isinstance(statement, Open):
@@ -55,6 +56,13 @@ def refuse_unknown_forms(function: Function) -> None:
             raise KinaError(
                 f"{function.name}: {what} cannot be compiled yet; the reference interpreter runs them (`.reference`)"
             )
+
+
+def _is_refused(statement: Applied, made: Mapping[Value, Applied]) -> bool:
+    operation = statement.operation
+    if isinstance(operation, IntegerDivision):
+        return not _divides_by_number(statement, made)
+    return operation.may_end or not operation.fusible
 
 
 def _divides_by_number(statement: Applied, made: Mapping[Value, Applied]) -> bool:

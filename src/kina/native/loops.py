@@ -30,7 +30,7 @@ from kina.native.schedule import (
     task_loops,
     tiled_loop,
 )
-from kina.ops.scalar import Call, Cast, Element, Index, Literal, Pieces, Reduce, Scalar, SizeValue
+from kina.ops.scalar import Call, Cast, Element, Index, Literal, Lookup, Pieces, Reduce, Scalar, SizeValue
 from kina.types import DType
 
 _COLUMNS = 4
@@ -284,6 +284,8 @@ class LoopEmitter:
                 return self._reduce(e)
             case Pieces():
                 return self._pieces(e)
+            case Lookup():
+                return self._lookup(e)
 
     def _buffer(self, operand: int) -> Buffer:
         return self.output if operand == _OUTPUT else self.inputs[operand]
@@ -347,6 +349,16 @@ class LoopEmitter:
                 code.label(after)
         code.label(done)
         return Operand(code.let(f"load {register_type(dtype)}, ptr {slot}"), dtype)
+
+    def _lookup(self, e: Lookup) -> Operand:
+        """The body at a place that is computed; what depends on it is forgotten after it."""
+        position = self.value(e.position)
+        assert position.lanes == 1, "lookups whose places differ along a vector run over single elements"
+        kept = dict(self.memo)
+        with self.code.variable(e.variable, position.text):
+            found = self.value(e.body)
+        self.memo = kept
+        return found
 
     # ------------------------------------------------------------ reductions
 
@@ -531,6 +543,8 @@ class LoopEmitter:
         """Whether loads along a variable can be vectors, if strides turn out to be 1."""
         for node in walk(e):
             if isinstance(node, Pieces) and variable in free_variables(node):
+                return False
+            if isinstance(node, Lookup) and variable in free_variables(node.position):
                 return False
             try:
                 if isinstance(node, Element):

@@ -6,15 +6,19 @@ from kina.ops import (
     creation,
     division,
     elementwise,
+    indexing,
     normalising,
+    ordering,
     reductions,
     scans,
     shape,
     windows,
+    writing,
 )
 from kina.ops.base import Entry, Operation, Rule, Sample, all_operations, lookup
 
 __all__ = [
     "Entry", "Operation", "Rule", "Sample", "all_operations", "arranging", "contractions", "creation", "division",
-    "elementwise", "lookup", "normalising", "reductions", "scans", "shape", "windows",
+    "elementwise", "indexing", "lookup", "normalising", "ordering", "reductions", "scans", "shape", "windows",
+    "writing",
 ]  # fmt: skip

@@ -46,16 +46,19 @@ class Parameter:
     kind: Kind
     bracket: bool
     choices: tuple[str, ...] = ()
+    default: str | None = None
+    """What it is where it is not given; None for one that has to be."""
 
 
-def attribute(kind: Kind, choices: tuple[str, ...] = ()) -> Any:
+def attribute(kind: Kind, choices: tuple[str, ...] = (), *, default: str | None = None) -> Any:
     """A field given in the tight bracket: `reduce[sum, axis=2]`."""
-    return field(metadata={"parameter": (kind, True, choices)})
+    metadata = {"parameter": (kind, True, choices, default)}
+    return field(metadata=metadata) if default is None else field(metadata=metadata, default=default)
 
 
 def argument(kind: Kind) -> Any:
     """A field given after the operands: `reshape x [B, S]`."""
-    return field(metadata={"parameter": (kind, False, ())})
+    return field(metadata={"parameter": (kind, False, (), None)})
 
 
 class DTypeClass(Enum):
@@ -98,6 +101,12 @@ class Rule(Protocol):
 
     def rank(self, operand: int, at_least: int) -> None: ...
 
+    def index(self, operand: int, size: Dim) -> None:
+        """The operand's numbers are positions along an axis of that size.
+
+        The elaborator has numbers that are not known to be (`Idx[V]`) checked when the program runs, by `to_idx`.
+        """
+
     def require(self, goal: Proposition, why: str) -> None:
         """An obligation; `why` completes "this needs ... because"."""
 
@@ -138,9 +147,14 @@ class Operation:
     """Whether the result's elements are elements of the operands, so that numbers with one bound keep it."""
     reads_bounds: ClassVar[bool] = False
     """Whether the type rule asks for the bounds of its operands' numbers (`Idx[V]`), and says what the result's are."""
-
+    reads_quantised: ClassVar[bool] = False
+    """Whether operands may be of quantised dtypes, which hold blocks and no elements."""
+    positions: ClassVar[int | None] = None
+    """The number of the operand that holds positions, where there is one: its literals are integers."""
     may_end: ClassVar[bool] = False
     """Whether it may end the program (raise Fault), so that it stays even if nothing needs its result."""
+    fusible: ClassVar[bool] = True
+    """Whether `lower` says what an element is; without it, native code needs a kernel made for the operation."""
 
     # What a subclass gives -----------------------------------------------------------------
 
@@ -167,8 +181,8 @@ class Operation:
         """The static parameters in order of declaration."""
         found = []
         for f in fields(cls):  # type: ignore[arg-type]
-            kind, bracket, choices = f.metadata["parameter"]
-            found.append(Parameter(f.name, kind, bracket, choices))
+            kind, bracket, choices, default = f.metadata["parameter"]
+            found.append(Parameter(f.name, kind, bracket, choices, default))
         return tuple(found)
 
     def arguments(self) -> Mapping[str, Any]:
@@ -192,7 +206,12 @@ class Operation:
 
 def result_type(rule: Rule, operation: Operation, operands: tuple[Tensor, ...]) -> Tensor:
     """The type of an operation's result. Numbers that are indices (`Idx[V]`) are plain I64 to most operations; those
-    that only move them keep their bound."""
+    that only move them keep their bound. Quantised operands are refused here for all that do not read them."""
+    if not operation.reads_quantised:
+        for number, x in enumerate(operands):
+            if x.dtype.block is not None:
+                message = f"{operation.name} takes numbers, and {x.dtype} holds blocks of {x.dtype.block}, quantised"
+                rule.refuse(message, operand=number)
     if operation.reads_bounds:
         return operation.type(rule, *operands)
     plain = operation.type(rule, *(x.with_bound(None) for x in operands))
@@ -216,6 +235,8 @@ class Entry:
     keeps_dtype: bool = True
     condition: bool = False
     """Whether the first operand is a Bool beside the others (`select`)."""
+    positions: int | None = None
+    """The operand that holds positions, where there is one."""
 
 
 _registry: dict[str, Entry] = {}
@@ -232,8 +253,13 @@ def operation(name: str, *, family: str, torch: str) -> Callable[[OperationType]
         parameters = declared.parameters()
         documentation = declared.__doc__ or ""
         operands, variadic, keeps = declared.operand_names, declared.variadic, declared.keeps_dtype
-        samples = declared.samples
-        declare(Entry(name, family, torch, documentation, operands, variadic, parameters, declared, samples, keeps))
+        samples, places = declared.samples, declared.positions
+        declare(
+            Entry(
+                name, family, torch, documentation, operands, variadic, parameters, declared, samples, keeps,
+                positions=places,
+            )
+        )  # fmt: skip
         return declared  # type: ignore[return-value]
 
     return register

@@ -6,13 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kina.dims.dim import Dim, constant, product, variable
+from kina.dims.proposition import Comparison
 from kina.lazy import np
 from kina.ops.base import Array, DTypeClass, Kind, Operation, Rule, Sample, attribute, operation
 from kina.ops.precision import narrowed, widened
 from kina.ops.scalar import Call, Cast, Element, Index, Literal, Reduce, Reduction, Scalar, SizeValue
 from kina.types import DType, Tensor
 
-KINDS = ("sum", "mean", "max", "min", "prod", "any", "all", "logsumexp", "var")
+ARGUMENTS = ("argmax", "argmin")
+"""The kinds that give a position along their axis."""
+KINDS = ("sum", "mean", "max", "min", "prod", "any", "all", "logsumexp", "var", *ARGUMENTS)
 _ACCEPTS: Mapping[str, DTypeClass] = {
     "sum": DTypeClass.NUM,
     "prod": DTypeClass.NUM,
@@ -21,6 +24,8 @@ _ACCEPTS: Mapping[str, DTypeClass] = {
     "mean": DTypeClass.FLOAT,
     "logsumexp": DTypeClass.FLOAT,
     "var": DTypeClass.FLOAT,
+    "argmax": DTypeClass.NUM,
+    "argmin": DTypeClass.NUM,
     "any": DTypeClass.BOOL,
     "all": DTypeClass.BOOL,
 }
@@ -50,14 +55,26 @@ class _Reduction(Operation):
         rule.dtype(0, _ACCEPTS[self.kind])
         one = constant(1)
         if self.keep:
-            return x.with_shape(tuple(one if i in self.axes else d for i, d in enumerate(x.shape)))
-        return x.with_shape(tuple(d for i, d in enumerate(x.shape) if i not in self.axes))
+            result = x.with_shape(tuple(one if i in self.axes else d for i, d in enumerate(x.shape)))
+        else:
+            result = x.with_shape(tuple(d for i, d in enumerate(x.shape) if i not in self.axes))
+        if self.kind not in ARGUMENTS:
+            return result
+        if len(self.axes) > 1:
+            rule.refuse(f"{self.kind} gives a position along one axis; flatten the axes to one first", operand=0)
+        size = x.shape[self.axes[0]]
+        rule.require(Comparison(">=", size, one), f"{self.kind} of an empty axis is no position")
+        return Tensor(DType.I64, result.shape, size)
 
     def reference(self, *operands: Array) -> Array:
         (x,) = operands
         dtype = DType.of_numpy(x.dtype)
         assert dtype is not None
         wide = x.astype(dtype.accumulator.numpy)
+        if self.kind in ARGUMENTS:
+            (axis,) = self.axes
+            find = np.argmax if self.kind == "argmax" else np.argmin
+            return np.asarray(find(wide, axis=axis, keepdims=self.keep))
         with np.errstate(all="ignore"):
             found: Array = np.asarray(_REFERENCE[self.kind](wide, self.axes, self.keep)).astype(x.dtype)
         return found
@@ -67,7 +84,19 @@ class _Reduction(Operation):
         remaining = iter(index if not self.keep else [i for a, i in enumerate(index) if a not in self.axes])
         inner = tuple(variable(loop_variable(a)) if a in self.axes else next(remaining) for a in range(x.rank))
         element = widened(Element(0, inner), x.dtype)
+        if self.kind in ARGUMENTS:
+            return self._position(element, x)
         return narrowed(self._combined(element, x), x.dtype)
+
+    def _position(self, element: Scalar, x: Tensor) -> Scalar:
+        """The least position of what equals the extreme; where that is NaN, of a NaN."""
+        (axis,) = self.axes
+        extreme = combine("max" if self.kind == "argmax" else "min", element, self.axes, x.shape)
+        found: Scalar = Call("eq", (element, extreme))
+        if x.dtype.is_float:
+            found = Call("or", (found, Call("is_nan", (element,))))
+        place = Call("select", (found, SizeValue(variable(loop_variable(axis))), SizeValue(x.shape[axis])))
+        return combine("min", place, self.axes, x.shape)
 
     def _combined(self, element: Scalar, x: Tensor) -> Scalar:
         dtype = x.dtype.accumulator
@@ -96,7 +125,14 @@ class _Reduction(Operation):
     def samples(cls) -> Sequence[Sample]:
         a, b, c = variable("A"), variable("B"), variable("C")
         found = []
-        for kind in KINDS:
+        for kind in ARGUMENTS:
+            for axis in (2, 0, 1):
+                shape = tuple(d + 1 if i == axis else d for i, d in enumerate((a, b, c)))
+                found.append(Sample(cls(kind, (axis,)), (Tensor(DType.F32, shape),)))  # type: ignore[call-arg]
+            for dtype in (DType.F64, DType.BF16, DType.F16, DType.I32, DType.I64, DType.U8):
+                found.append(Sample(cls(kind, (1,)), (Tensor(dtype, (a, b + 1)),)))  # type: ignore[call-arg]
+            found.append(Sample(cls(kind, (0,)), (Tensor(DType.F32, (a + 1,)),)))  # type: ignore[call-arg]
+        for kind in KINDS[: -len(ARGUMENTS)]:
             boolean = _ACCEPTS[kind] is DTypeClass.BOOL
             for axes in ((2,), (0,), (1,), (1, 2), (0, 2), (0, 1, 2)):
                 found.append(Sample(cls(kind, axes), (Tensor(DType.BOOL if boolean else DType.F32, (a, b, c)),)))  # type: ignore[call-arg]
@@ -155,8 +191,10 @@ _REFERENCE: Mapping[str, Callable[[Array, tuple[int, ...], bool], Array]] = {
 class ReduceDrop(_Reduction):
     """Combines one axis (`axis=1`) or several (`axes=[1, 2]`) and drops them: `reduce[sum, axis=1] x`.
 
-    Kinds: `sum mean max min prod any all logsumexp var`. An empty axis gives the identity (`max` gives
-    -inf), `mean` and `var` of nothing are NaN; `var` divides by the number of elements.
+    Kinds: `sum mean max min prod any all logsumexp var argmax argmin`. An empty axis gives the identity (`max` gives
+    -inf), `mean` and `var` of nothing are NaN; `var` divides by the number of elements. `argmax` and `argmin` give
+    positions (`Idx[N]`) along one axis of N, which may not be empty: the first of equals, and as `max` and `min` of
+    numbers with a NaN among them are NaN, the first NaN.
     """
 
     kind: str = attribute(Kind.CHOICE, KINDS)

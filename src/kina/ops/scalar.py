@@ -95,4 +95,19 @@ class Pieces:
     pieces: tuple[tuple[Dim, Scalar], ...]
 
 
-Scalar = Element | Literal | SizeValue | Call | Cast | Reduce | Pieces
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """`body` where `variable` is `position`, an I64 that is known to lie in [0, `extent`).
+
+    So a computed number takes part in index arithmetic like a loop variable:
+
+        gather table ids   at [i, d]   Lookup("%at", V, Element(1, (i,)), Element(0, (%at, d)))
+    """
+
+    variable: str
+    extent: Dim
+    position: Scalar
+    body: Scalar
+
+
+Scalar = Element | Literal | SizeValue | Call | Cast | Reduce | Pieces | Lookup

@@ -1,0 +1,243 @@
+"""Operations that read at computed positions. A position is a number of `Idx[V]`; `to_idx` makes one of an integer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kina.dims.dim import Dim, constant, variable
+from kina.dims.proposition import at_most
+from kina.lazy import np
+from kina.ops.base import Array, DTypeClass, Fault, Kind, Operation, Rule, Sample, argument, attribute, operation
+from kina.ops.scalar import Call, Cast, Element, Index, Lookup, Scalar, SizeValue
+from kina.types import DType, Tensor
+
+_A, _B, _C, _D, _N = map(variable, "ABCDN")
+_AT = "%at"
+"""The variable that stands for a position which was looked up."""
+
+CHECKED = ("to_idx", "gather", "take_along", "one_hot", "dynamic_slice", "update_slice", "scatter")
+"""On whose behalf integers are checked to be positions."""
+
+
+def _f32(*shape: Dim) -> Tensor:
+    return Tensor(DType.F32, shape)
+
+
+def positions(bound: Dim, *shape: Dim, dtype: DType = DType.I64) -> Tensor:
+    """A tensor of positions along an axis of size `bound`."""
+    return Tensor(dtype, shape, bound)
+
+
+def moved(index: Index, axis: int, *place: Dim) -> Index:
+    """The index with other positions at one of its axes."""
+    return (*index[:axis], *place, *index[axis + 1 :])
+
+
+def out_of_range(what: str, value: int, place: Sequence[int], bound: int) -> str:
+    """What is wrong with a number that is no position. `place` is where it stands among the numbers."""
+    at = f" at {list(place)}" if place else ""
+    allowed = f"it has to lie in [0, {bound})" if bound > 0 else "the axis is empty"
+    return f"{what}: the index {value}{at} is out of range: {allowed}"
+
+
+@operation("to_idx", family="indexing", torch="x")
+class ToIdx(Operation):
+    """Integers as positions along an axis of `bound`, of type `Idx[bound]`: each is checked when the program runs.
+
+    `to_idx ids V`. A number outside `[0, bound)` ends the program with an error that names its place; a negative one
+    does not count from the end. Operations that take positions check plain integers in this way themselves.
+    """
+
+    bound: Dim = argument(Kind.SIZE)
+    what: str = attribute(Kind.CHOICE, CHECKED, default="to_idx")
+    positions = 0
+    keeps_dtype = False
+    may_end = True
+
+    def type(self, rule: Rule, *operands: Tensor) -> Tensor:
+        rule.dtype(0, DTypeClass.INT)
+        return Tensor(DType.I64, operands[0].shape, self.bound)
+
+    def reference(self, *operands: Array) -> Array:
+        (x,) = operands
+        bound = int(self.bound)
+        wrong = (x < 0) | (x >= bound)
+        if wrong.any():
+            place = tuple(int(n) for n in np.argwhere(wrong)[0])
+            raise Fault(out_of_range(self.what, int(x[place]), place, bound))
+        return x.astype(np.int64)
+
+    def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
+        return Element(0, index) if operands[0].dtype is DType.I64 else Cast(Element(0, index), DType.I64)
+
+    @classmethod
+    def samples(cls) -> Sequence[Sample]:
+        dtypes = (DType.I64, DType.I32, DType.I16, DType.I8, DType.U8)
+        found = [Sample(cls(_A + 1), (positions(_A + 1, _A, _B, dtype=dtype),)) for dtype in dtypes]
+        return [*found, Sample(cls(_A + 1, "gather"), (positions(_A + 1),))]
+
+
+@operation("gather", family="indexing", torch="torch.index_select(table, axis, ids)")
+class Gather(Operation):
+    """The slices of `table` along `axis` that `ids`, of any shape, name: `[V, D], [B, S] -> [B, S, D]`.
+
+    `gather[axis=0] table ids` is an embedding; the axes of `ids` stand in the place of `axis`. Positions of type
+    `Idx[V]` cost no check; other integers are checked when the program runs.
+    """
+
+    axis: int = attribute(Kind.AXIS)
+    operand_names = ("table", "ids")
+    positions = 1
+    reads_bounds = True
+
+    def type(self, rule: Rule, *operands: Tensor) -> Tensor:
+        table, ids = operands
+        rule.index(1, table.shape[self.axis])
+        return table.with_shape(moved(table.shape, self.axis, *ids.shape))
+
+    def reference(self, *operands: Array) -> Array:
+        table, ids = operands
+        return np.take(table, ids, axis=self.axis)
+
+    def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
+        table, ids = operands
+        end = self.axis + ids.rank
+        place = (*index[: self.axis], variable(_AT), *index[end:])
+        return Lookup(_AT, table.shape[self.axis], Element(1, index[self.axis : end]), Element(0, place))
+
+    @classmethod
+    def samples(cls) -> Sequence[Sample]:
+        v = _D + 1
+        found = [
+            Sample(cls(0), (_f32(v, _A), positions(v, _B, _C))),
+            Sample(cls(0), (_f32(v), positions(v, _A))),
+            Sample(cls(0), (_f32(v, _A), positions(v))),
+            Sample(cls(1), (_f32(_A, v), positions(v, _B))),
+            Sample(cls(1), (_f32(_A, v, _B), positions(v, _C))),
+            Sample(cls(1), (_f32(_A, v, _B), positions(v))),
+            Sample(cls(0), (positions(_B, v, _A), positions(v, _B))),
+        ]
+        dtypes = (DType.F64, DType.F16, DType.BF16, DType.I32, DType.U8, DType.BOOL)
+        return [*found, *(Sample(cls(0), (Tensor(dtype, (v, _A)), positions(v, _B))) for dtype in dtypes)]
+
+
+@operation("take_along", family="indexing", torch="x.gather(axis, ids)")
+class TakeAlong(Operation):
+    """Of each row of `x` along `axis` the elements that the row of `ids` in its place names.
+
+    `take_along[axis=1] log_probs targets : [B, V], [B, K] -> [B, K]`; all other axes agree. It undoes `argsort` and
+    `top_k`. Positions are checked as `gather` checks them.
+    """
+
+    axis: int = attribute(Kind.AXIS)
+    operand_names = ("x", "ids")
+    positions = 1
+    reads_bounds = True
+
+    def type(self, rule: Rule, *operands: Tensor) -> Tensor:
+        x, ids = operands
+        rule.same_rank(0, 1)
+        for axis in range(x.rank):
+            if axis != self.axis:
+                rule.same_size((0, axis), (1, axis), f"axis {axis}")
+        rule.index(1, x.shape[self.axis])
+        return x.with_axis(self.axis, ids.shape[self.axis])
+
+    def reference(self, *operands: Array) -> Array:
+        x, ids = operands
+        return np.take_along_axis(x, ids, self.axis)
+
+    def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
+        place = moved(index, self.axis, variable(_AT))
+        return Lookup(_AT, operands[0].shape[self.axis], Element(1, index), Element(0, place))
+
+    @classmethod
+    def samples(cls) -> Sequence[Sample]:
+        v, one = _D + 1, constant(1)
+        found = [
+            Sample(cls(1), (_f32(_A, v), positions(v, _A, _B))),
+            Sample(cls(1), (_f32(_A, v), positions(v, _A, one))),
+            Sample(cls(0), (_f32(v, _A), positions(v, _B, _A))),
+            Sample(cls(0), (_f32(v), positions(v, _B))),
+            Sample(cls(1), (_f32(_A, v, _B), positions(v, _A, _C, _B))),
+        ]
+        dtypes = (DType.F64, DType.BF16, DType.I64, DType.BOOL)
+        return [*found, *(Sample(cls(1), (Tensor(dtype, (_A, v)), positions(v, _A, _B))) for dtype in dtypes)]
+
+
+@operation("one_hot", family="indexing", torch="F.one_hot(ids, n)")
+class OneHot(Operation):
+    """For each position a row of `n` that is 1 (`true` for Bool) there and 0 elsewhere: `one_hot[F32] ids n`."""
+
+    dtype: DType = attribute(Kind.DTYPE)
+    n: Dim = argument(Kind.SIZE)
+    operand_names = ("ids",)
+    positions = 0
+    keeps_dtype = False
+    reads_bounds = True
+
+    def type(self, rule: Rule, *operands: Tensor) -> Tensor:
+        (ids,) = operands
+        if self.dtype.block is not None:
+            rule.refuse(f"one_hot makes numbers or Bool, not {self.dtype}")
+        rule.index(0, self.n)
+        return Tensor(self.dtype, (*ids.shape, self.n))
+
+    def reference(self, *operands: Array) -> Array:
+        (ids,) = operands
+        here: Array = np.expand_dims(ids, -1) == np.arange(int(self.n))
+        return here.astype(self.dtype.numpy)
+
+    def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
+        here = Call("eq", (Element(0, index[:-1]), SizeValue(index[-1])))
+        return here if self.dtype is DType.BOOL else Cast(here, self.dtype)
+
+    @classmethod
+    def samples(cls) -> Sequence[Sample]:
+        dtypes = (DType.F32, DType.BF16, DType.I64, DType.U8, DType.BOOL)
+        found = [Sample(cls(dtype, _A + 1), (positions(_A + 1, _B),)) for dtype in dtypes]
+        return [*found, Sample(cls(DType.F32, _A + 1), (positions(_A + 1),))]
+
+
+@operation("dynamic_slice", family="indexing", torch="x.narrow(axis, start, n)")
+class DynamicSlice(Operation):
+    """The `n` slices along `axis` from a computed place on: `dynamic_slice[axis=1] x start n`.
+
+    `start` is a scalar in `[0, size - n]`, of type `Idx[size - n + 1]` or checked when the program runs; it is never
+    moved to fit. A start that is a dimension needs no check: `x[:, i:i + n]`.
+    """
+
+    axis: int = attribute(Kind.AXIS)
+    n: Dim = argument(Kind.SIZE)
+    operand_names = ("x", "start")
+    positions = 1
+    reads_bounds = True
+
+    def type(self, rule: Rule, *operands: Tensor) -> Tensor:
+        x, start = operands
+        if start.rank != 0:
+            rule.refuse("dynamic_slice starts at one place, a scalar; `gather` takes many", operand=1)
+        rule.require(at_most(self.n, x.shape[self.axis]), f"the slice has to fit into axis {self.axis}")
+        rule.index(1, x.shape[self.axis] - self.n + 1)
+        return x.with_axis(self.axis, self.n)
+
+    def reference(self, *operands: Array) -> Array:
+        x, start = operands
+        inside = slice(int(start), int(start) + int(self.n))
+        found: Array = x[(*[slice(None)] * self.axis, inside)]
+        return found
+
+    def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
+        place = moved(index, self.axis, index[self.axis] + variable(_AT))
+        extent = operands[0].shape[self.axis] - self.n + 1
+        return Lookup(_AT, extent, Element(1, ()), Element(0, place))
+
+    @classmethod
+    def samples(cls) -> Sequence[Sample]:
+        start = positions(_C + 1)
+        return [
+            Sample(cls(0, _N), (_f32(_N + _C, _A), start)),
+            Sample(cls(1, _N), (_f32(_A, _N + _C), start)),
+            Sample(cls(1, constant(1)), (_f32(_A, _C + 1, _B), start)),
+            Sample(cls(0, _N), (Tensor(DType.BOOL, (_N + _C,)), start)),
+        ]
