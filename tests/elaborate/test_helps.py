@@ -328,7 +328,7 @@ MISTAKES = {
     "a boolean for a number": ("let f [N] (x : F32[N]) : F32[N] = x * «true»", "K0210", "1.0"),
     "a mask that multiplies": ("let f [N] (x : F32[N]) (m : Bool[N]) : F32[N] = «x * m»", "K0303", "(cast[F32] m)"),
     "and of numbers": ("let f [N] (x : F32[N]) : Bool[N] = «x» && x > 0.0", "K0303", "(x != 0.0)"),
-    "integer division": ("let f [N] (x : I64[N]) : I64[N] = «x» / 2", "K0303", None),
+    "a remainder of floats": ("let f [N] (x : F32[N]) : F32[N] = «x» mod 2.0", "K0303", None),
     "an integer mean": ("let f [N] (x : I64[N]) : F32 = reduce[mean, axis=0] «x»", "K0303", "(cast[F32] x)"),
     "a literal too large": ("let f [N] (x : F16[N]) (m : Bool[N]) : F16[N] = select m x («-1e9»)", "K0210", None),
     "merged heads without a transpose": (
