@@ -92,13 +92,15 @@ def core_text(function: Function) -> str:
 def lower(function: Function) -> KernelProgram:
     """Calls inlined, common work shared, operations fused into kernels."""
     from kina.kernels import fuse
+    from kina.passes.guard import guard
     from kina.passes.simplify import eliminate_dead_code, simplify
     from kina.passes.sink import sink
     from kina.passes.specialise import specialise
 
     flat = _verified(specialise(function), "specialisation")
     simple = _verified(simplify(flat), "simplification")
-    return fuse(_verified(eliminate_dead_code(sink(simple)), "sinking"))
+    guarded = _verified(guard(simple), "guarding")
+    return fuse(_verified(eliminate_dead_code(sink(guarded)), "sinking"))
 
 
 def compile_function(function: Function) -> Executable:

@@ -85,7 +85,7 @@ class _Machine:
             case Open(dimension, value, facts, span):
                 self.open(dimension, int(self.values[value]), facts, span)
             case Require(condition, message, span):
-                if not self.values[condition]:
+                if message and not self.values[condition]:
                     raise KinaError(f"{_at(span)}{message}")
             case If(results, condition, then, otherwise):
                 chosen = then if self.decide(condition) else otherwise

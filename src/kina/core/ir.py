@@ -168,7 +168,10 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Require:
-    """`condition`, a scalar Bool, has to hold when the program runs, else it ends with `message`."""
+    """`condition`, a scalar Bool, has to hold when the program runs, else it ends with `message`.
+
+    Without a message it stands before an operation that then would end the program, and says why itself.
+    """
 
     condition: Value
     message: str

@@ -50,7 +50,7 @@ def _step(step: Step, numbers: Mapping[int, int]) -> Iterator[str]:
         case Check(proposition=claim):
             yield f"check: {claim}"
         case Require(condition=condition, message=message):
-            yield f"check: {condition.name}, else {message!r}"
+            yield f"check: {condition.name}" + (f", else {message!r}" if message else "")
         case _:
             yield f"kernel {numbers[id(step)]}: {step.output.name} : {step.output.type}"
             yield from (f"  {line}" for line in _nest(step))

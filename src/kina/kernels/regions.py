@@ -32,10 +32,10 @@ from kina.dims.proposition import Comparison, Proposition, negate
 from kina.dims.prover import Facts
 from kina.kernels.ir import Carried, Choice, Kernel, Loop, LoopKernel, Repeat, Step
 from kina.kernels.ranges import NoBound, at_most
-from kina.ops.creation import Constant, Full
-from kina.ops.division import IntegerDivision
+from kina.ops.base import Operation
+from kina.ops.guarded import Safe
 from kina.ops.scalar import Element
-from kina.ops.shape import Broadcast, Concat
+from kina.ops.shape import Concat
 
 Reasons = Mapping[Value, str]
 FuseBlock = Callable[[Sequence[Statement], Sequence[Value], Facts], tuple[tuple[Step, ...], tuple[Value, ...], Reasons]]
@@ -44,11 +44,10 @@ FuseBlock = Callable[[Sequence[Statement], Sequence[Value], Facts], tuple[tuple[
 
 def refuse_unknown_forms(function: Function) -> None:
     """Raises KinaError where a function has what cannot be compiled yet."""
-    made = {s.result: s for s in statements_within(function.statements) if isinstance(s, Applied)}
     for statement in statements_within(function.statements):
-        if isinstance(statement, Applied) and _is_refused(statement, made):
+        if isinstance(statement, Applied) and _is_refused(statement.operation):
             raise KinaError(
-                f"{function.name}: {statement.operation.name} of computed values cannot be compiled yet; "
+                f"{function.name}: {statement.operation.name} cannot be compiled yet; "
                 "the reference interpreter runs it (`.reference`)"
             )
         if isinstance(statement, Open):
@@ -58,19 +57,9 @@ def refuse_unknown_forms(function: Function) -> None:
             )
 
 
-def _is_refused(statement: Applied, made: Mapping[Value, Applied]) -> bool:
-    operation = statement.operation
-    if isinstance(operation, IntegerDivision):
-        return not _divides_by_number(statement, made)
-    return operation.may_end or not operation.fusible
-
-
-def _divides_by_number(statement: Applied, made: Mapping[Value, Applied]) -> bool:
-    """Whether a division is by a literal without zeros: it ends no program."""
-    divisor = made.get(statement.arguments[-1])
-    while divisor is not None and isinstance(divisor.operation, Broadcast | Full):
-        divisor = made.get(divisor.arguments[0])
-    return divisor is not None and isinstance(divisor.operation, Constant) and all(divisor.operation.values)
+def _is_refused(operation: Operation) -> bool:
+    """Whether there is no kernel for it. What may end the program was guarded before (`kina.passes.guard`)."""
+    return not operation.fusible or (operation.may_end and not isinstance(operation, Safe))
 
 
 def dimensions_of(statement: Statement) -> tuple[str, ...]:

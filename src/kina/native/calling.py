@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from kina.core import interpreter
 from kina.core.ir import Require, Value, values_of
 from kina.diagnostics import KinaError
 from kina.dims import proposition
@@ -76,12 +77,12 @@ def compile_run(program: KernelProgram, code: Loaded, pool: Pool, scratch: int, 
     if not program.straight:
         objects.append("id(report)")
         scope["report_size"] = 1 + len(program.sizes)
-        scope["failed"] = lambda status, at: _failed(program, status, at)
+        scope["failed"] = lambda status, at, given: _failed(program, status, at, given)
         lines.append("report = empty(report_size, 'q')")
         made = {name: f"m{k}" for k, name in enumerate(program.sizes)}
         after = [f"status, {''.join(f'{local}, ' for local in made.values())} = report.tolist()"]
         known = ", ".join(f"{name!r}: {local}" for name, local in made.items())
-        after.append(f"if status: failed(status, {{**sizes, {known}}})")
+        after.append(f"if status: failed(status, {{**sizes, {known}}}, inputs)")
         scope["trimmed"] = _trimmed
         for local, value in zip(outputs, program.function.outputs, strict=True):
             if local in open_:
@@ -121,11 +122,14 @@ def _trimmed(x: Array, shape: tuple[int, ...]) -> Array:
     return found.copy() if 2 * used < x.size else found
 
 
-def _failed(program: KernelProgram, status: int, sizes: Mapping[str, int]) -> None:
-    """Raises KinaError for the check that ended the program."""
+def _failed(program: KernelProgram, status: int, sizes: Mapping[str, int], inputs: Sequence[Array]) -> None:
+    """Raises KinaError for the check that ended the program. One without a message leaves that to the reference."""
     demand = demands_of(program.steps)[status - 1]
     where = f"{demand.span}: " if demand.span else ""
     if isinstance(demand, Require):
+        if not demand.message:
+            interpreter.run(program.function, {n: sizes[n] for n in program.function.dimensions}, inputs)
+            raise AssertionError("internal fault in Kina: native code found a fault that the reference does not")
         raise KinaError(f"{where}{demand.message}")
     told = (*program.function.dimensions, *program.sizes)
     named = [n for n in told if n in program.function.dimensions or n in proposition.variables(demand.proposition)]

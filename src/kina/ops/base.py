@@ -170,6 +170,10 @@ class Operation:
         """The element of the result at `index`."""
         raise NotImplementedError
 
+    def demands(self, operands: tuple[Tensor, ...], index: Index) -> Scalar | None:
+        """What has to hold, as a Bool, lest the element at `index` ends the program; only where it `may_end`."""
+        return None
+
     @classmethod
     def samples(cls) -> Sequence[Sample]:
         raise NotImplementedError

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from kina.lazy import np
 from kina.ops.base import Array, DTypeClass, Fault, Operation, Rule, Sample, operation
-from kina.ops.scalar import Call, Element, Function, Index, Scalar
+from kina.ops.scalar import Call, Element, Function, Index, Literal, Scalar
 from kina.types import Tensor
 
 
@@ -38,6 +38,9 @@ class IntegerDivision(Operation):
 
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
         return Call(self.primitive, (Element(0, index), Element(1, index)))
+
+    def demands(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
+        return Call("ne", (Element(1, index), Literal(0, operands[1].dtype)))
 
     @classmethod
     def samples(cls) -> Sequence[Sample]:

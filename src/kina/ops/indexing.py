@@ -70,6 +70,10 @@ class ToIdx(Operation):
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
         return Element(0, index) if operands[0].dtype is DType.I64 else Cast(Element(0, index), DType.I64)
 
+    def demands(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
+        x = self.lower(operands, index)
+        return Call("and", (Call("ge", (x, SizeValue(constant(0)))), Call("lt", (x, SizeValue(self.bound)))))
+
     @classmethod
     def samples(cls) -> Sequence[Sample]:
         dtypes = (DType.I64, DType.I32, DType.I16, DType.I8, DType.U8)

@@ -39,6 +39,8 @@ def sink(function: Function) -> Function:
 
 def is_free(made: Apply) -> bool:
     """Whether an element of the result is a constant, a size, or an element of the operand."""
+    if not made.operation.fusible:
+        return False
     index = tuple(variable(f"%{n}") for n in range(made.result.type.rank))
     lowered = made.operation.lower(tuple(a.type for a in made.arguments), index)
     return isinstance(lowered, Element | Literal | SizeValue)
