@@ -47,12 +47,52 @@ def test_an_index_picks_what_numpy_picks(check, index, type_, want):
         ("..., 0, ...", "K0206", "stands twice"),
         ("::0", "K0206", "the step is 0"),
         ("::B", "K0305", "the step has to be positive"),
-        ("x", "K0202", "computed value"),
+        ("x", "K0303", "`an index` is not defined for F32"),
         ("3:2", "K0305", "cannot end before it starts"),
     ],
 )
 def test_an_index_outside_is_an_error(check, index, code, said):
     check(f"let f [A, B, C] (x : F32[A, B, C]) : F32 = reduce[sum, axis=0] x[{index}]").rejects(code, said)
+
+
+IDS = np.array([[2, 0], [1, 1]])
+
+
+@pytest.mark.parametrize(
+    ("index", "type_", "want"),
+    [
+        ("i", "F32[B, C]", X[1]),
+        ("i, :, j", "F32[B]", X[1, :, 2]),
+        ("ids", "F32[2, 2, B, C]", X[IDS]),
+        (":, ids, 1:3", "F32[A, 2, 2, 2]", X[:, IDS, 1:3]),
+        ("i, ids", "F32[2, 2, C]", X[1][IDS]),
+        ("..., j", "F32[A, B]", X[..., 2]),
+    ],
+)
+def test_an_index_may_be_computed(check, index, type_, want):
+    program = check(f"""
+        let f [A, B, C] requires (A >= 3 && B >= 3 && C >= 3)
+            (x : F32[A, B, C]) (i : Idx[3]) (j : I32) (ids : Idx[3][2, 2]) : {type_} = x[{index}]
+    """).accepts()
+    inputs = [X, np.array(1), np.array(2, np.int32), IDS]
+    (got,) = run(program.checked.function("f"), {"A": 3, "B": 4, "C": 5}, inputs)
+    np.testing.assert_array_equal(got, want)
+
+
+def test_two_tensors_of_positions_do_not_say_which_axes_they_make(check):
+    check("let f [A] (x : F32[A, A]) (i : Idx[A][3]) : F32[3] = x[i, i]").rejects("K0206", "two of its items")
+
+
+def test_a_list_is_indexed_by_a_computed_number(check):
+    program = check("""
+        type Layer [D] = { w : F32[D], b : F32 }
+        let f [N, D] (layers : List[N, Layer[D]]) (i : Idx[N]) : F32[D] =
+          let layer = layers[i] in
+          layer.w + layer.b
+    """).accepts()
+    w, b = np.arange(6, dtype=np.float32).reshape(3, 2), np.array([10, 20, 30], np.float32)
+    (got,) = run(program.checked.function("f"), {"N": 3, "D": 2}, [w, b, np.array(2)])
+    np.testing.assert_array_equal(got, [34, 35])
 
 
 def test_a_rotary_half_is_negated_and_swapped(check):

@@ -31,15 +31,17 @@ def sizes_of(sample: Sample, size: Callable[[str], int]) -> dict[str, int]:
     return {name: size(name) for name in sorted(names)}
 
 
-def draw(tensor: Tensor, sizes: Mapping[str, int], rng: np.random.Generator, positive: bool) -> np.ndarray:
+def draw(tensor: Tensor, sizes: Mapping[str, int], rng: np.random.Generator, sample: Sample) -> np.ndarray:
     shape = tuple(d.evaluate(sizes) for d in tensor.shape)
-    if tensor.bound is not None:
-        return rng.integers(0, tensor.bound.evaluate(sizes), shape).astype(tensor.dtype.numpy)
+    limit = tensor.bound or sample.below
+    if limit is not None:
+        most = min(limit.evaluate(sizes), tensor.dtype.integer_range[1])
+        return rng.integers(0, most, shape).astype(tensor.dtype.numpy)
     if tensor.dtype is DType.BOOL:
         return rng.random(shape) < 0.5
     if tensor.dtype.is_integer:
         return rng.integers(0 if tensor.dtype is DType.U8 else -9, 10, shape).astype(tensor.dtype.numpy)
-    values = rng.uniform(0.1, 3, shape) if positive else rng.standard_normal(shape) * 2
+    values = rng.uniform(0.1, 3, shape) if sample.positive else rng.standard_normal(shape) * 2
     return values.astype(tensor.dtype.numpy)
 
 
@@ -140,7 +142,7 @@ def test_the_reference_means_what_jax_computes(sample):
     sizes = sizes_of(sample, lambda name: 2 + ord(name[0]) % 3)
     operation = sample.operation.substitute({n: constant(s) for n, s in sizes.items()})
     rng = np.random.default_rng(1)
-    operands = [draw(t, sizes, rng, sample.positive) for t in sample.operands]
+    operands = [draw(t, sizes, rng, sample) for t in sample.operands]
     static = {
         k: tuple(map(int, v)) if isinstance(v, tuple) and k == "shape" else int(v) if isinstance(v, Dim) else v
         for k, v in operation.arguments().items()
@@ -161,7 +163,7 @@ def test_the_lowering_computes_each_element_of_the_reference(sample, size):
     operation = sample.operation.substitute(substitution)
     typed = tuple(Tensor(t.dtype, tuple(d.substitute(substitution) for d in t.shape)) for t in sample.operands)
     rng = np.random.default_rng(2)
-    operands = [draw(t, sizes, rng, sample.positive) for t in sample.operands]
+    operands = [draw(t, sizes, rng, sample) for t in sample.operands]
     want = operation.reference(*operands)
     got = np.empty(want.shape, want.dtype)
     with np.errstate(all="ignore"):

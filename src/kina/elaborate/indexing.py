@@ -1,4 +1,4 @@
-"""`x[i, 2:n, ..., :]` and `split`: sugar for `slice` and `squeeze`."""
+"""`x[i, 2:n, ..., :]` and `split`: sugar for `slice` and `squeeze`, and for `gather` at computed positions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from kina.syntax import ast
 def index(context: Context, e: ast.Bracket, x: Tree, name: str | None) -> Tree:
     """The part of `x` that an index picks: a number drops its axis, a slice keeps it, `...` stands for all others.
 
-    Of a list, the first item of the index picks an item.
+    A number may be a scalar that is computed. One tensor of positions may stand among the items: its axes take the
+    place of the axis. Of a list, the first item of the index picks an item.
     """
     if isinstance(x, Stack):
         return _item(context, e, x)
@@ -30,9 +31,17 @@ def index(context: Context, e: ast.Bracket, x: Tree, name: str | None) -> Tree:
     if context.module.strict:
         raise context.report(form_errors.sugar(e.span, "indexing", "slice[axis=...] x start stop, then squeeze"))
     items = _one_for_each_axis(context, e, x.type.rank)
-    axis = 0
+    axis, many = 0, 0
     for item in items:
-        if isinstance(item, ast.Slice):
+        computed = _computed(context, item)
+        if computed is not None:
+            many += computed.type.rank > 0
+            if many > 1:
+                what = "two of its items are tensors; `gather` one after the other says which axes are meant"
+                raise context.report(form_errors.bad_index(item.span, what))
+            x = _gathered(context, e, x, axis, item, computed)
+            axis += computed.type.rank
+        elif isinstance(item, ast.Slice):
             if (item.start, item.stop, item.step) != (None, None, None):
                 x = _sliced(context, e, x, axis, item)
             axis += 1
@@ -46,7 +55,25 @@ def _item(context: Context, e: ast.Bracket, x: Stack) -> Tree:
     if len(e.items) != 1 or isinstance(e.items[0], ast.Slice | ast.Hole):
         raise context.report(form_errors.bad_index(e.span, "a list is indexed by one number"))
     (item,) = e.items
-    return rename_tree(x.item, lambda v: _picked(context, e, v, 0, item))
+    at = _computed(context, item)
+    if at is None:
+        return rename_tree(x.item, lambda v: _picked(context, e, v, 0, item))
+    if at.type.rank:
+        raise context.report(form_errors.bad_index(item.span, "a list is indexed by one number, and this is a tensor"))
+    return rename_tree(x.item, lambda v: _gathered(context, e, v, 0, item, at))
+
+
+def _computed(context: Context, e: ast.Expr) -> Value | None:
+    """The tensor that a name in an index means; None for what is a dimension."""
+    if not isinstance(e, ast.Name) or e.text in context.dims:
+        return None
+    found = context.values.get(e.text)
+    return found if isinstance(found, Value) else None
+
+
+def _gathered(context: Context, e: ast.Bracket, x: Value, axis: int, item: ast.Expr, at: Value) -> Value:
+    spans = (e.target.span, item.span)
+    return operate(context, "gather", {"axis": axis}, "an index", item.span, (x, at), spans, None)
 
 
 def _one_for_each_axis(context: Context, e: ast.Bracket, rank: int) -> list[ast.Expr]:
@@ -101,8 +128,6 @@ def _picked(context: Context, e: ast.Bracket, x: Value, axis: int, item: ast.Exp
 
 def _position(context: Context, e: ast.Expr, size: Dim) -> Dim:
     """A position along an axis; a negative number counts from the end."""
-    if isinstance(e, ast.Name) and e.text in context.values and e.text not in context.dims:
-        raise context.report(form_errors.unsupported(e.span, "indexing by a computed value"))
     position = read_dim(context, e)
     return size + position if position.value is not None and position.value < 0 else position
 

@@ -7,7 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from kina.core.ir import Check, Require, Value
 from kina.dims.dim import Dim, constant, product
 from kina.kernels.expressions import children, free_variables, most_steps, walk
-from kina.kernels.ir import BandKernel, Choice, GemmKernel, Kernel, KernelProgram, LoopKernel, Repeat, Step
+from kina.kernels.ir import (
+    BandKernel,
+    Choice,
+    GemmKernel,
+    Kernel,
+    KernelProgram,
+    LoopKernel,
+    OrderKernel,
+    Repeat,
+    ScatterKernel,
+    Step,
+)
 from kina.kernels.memory import bytes_of, plan_memory
 from kina.ops.scalar import Call, Cast, Element, Literal, Lookup, Pieces, Reduce, Scalar, SizeValue
 from kina.types import Tensor
@@ -85,6 +96,9 @@ def _nest(kernel: Kernel) -> Iterator[str]:
     if isinstance(kernel, GemmKernel):
         yield from _gemm(kernel)
         return
+    if isinstance(kernel, OrderKernel | ScatterKernel):
+        yield from _own(kernel)
+        return
     if isinstance(kernel, BandKernel):
         yield f"band by band of rows, each through all of this in the caches of a thread:{_SPLIT}"
         for stage in (kernel.first, kernel.middle, kernel.last):
@@ -131,6 +145,17 @@ def _gemm(kernel: GemmKernel) -> Iterator[str]:
     place = ", ".join([*(names[loop.variable] for loop in kernel.batch), "m", "n"])
     yield "  " * depth + f"gemm m < {kernel.m}, n < {kernel.n}, k < {kernel.k}:    // packed register tiles"
     yield "  " * (depth + 1) + f"{kernel.output.name}[{place}] += {left} * {right}"
+
+
+def _own(kernel: OrderKernel | ScatterKernel) -> Iterator[str]:
+    """Kernels of their own kind, in words: their loops are those of their values."""
+    match kernel:
+        case OrderKernel(keys=keys, size=size, count=count, descending=descending):
+            way = "greatest" if descending else "least"
+            yield f"row by row the positions of the {count} {way} of {size} in {keys.value.name}, by a heap:{_SPLIT}"
+        case ScatterKernel(x=x, ids=ids, updates=updates, size=size, kind=kind):
+            yield f"rows < {size} of {x.value.name}, each thread some:{_SPLIT}"
+            yield f"  {kind} {updates.value.name} at {ids.value.name}, in order"
 
 
 def _loop_names(kernel: LoopKernel) -> dict[str, str]:
@@ -216,12 +241,16 @@ def _traffic(kernel: Kernel) -> Dim:
 
 
 def _work(kernel: Kernel) -> Dim:
-    """Arithmetic operations, a reduction's step and a function call counting one each."""
+    """Arithmetic operations; a reduction's step, a call, and a number ordered or scattered count one each."""
     if isinstance(kernel, BandKernel):
         return _work(kernel.first) + _work(kernel.middle) + _work(kernel.last)
     if isinstance(kernel, GemmKernel):
         return product([loop.extent for loop in kernel.batch]) * kernel.m * kernel.n * kernel.k * 2
+    if isinstance(kernel, ScatterKernel):
+        return product([loop.extent for loop in (*kernel.outer, *kernel.places, *kernel.inner)])
     rows = product([loop.extent for loop in kernel.rows])
+    if isinstance(kernel, OrderKernel):
+        return rows * kernel.size
     inner = kernel.scan.loop if kernel.scan else kernel.inner
     each = constant(0)
     for reduction in _reductions(kernel.body):

@@ -28,6 +28,7 @@ from kina.kernels.expressions import COSTLY, canonical, free_variables, rebuild,
 from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, Loop, LoopKernel, Operand, Step
 from kina.kernels.ir import Scan as ScanLoop
 from kina.kernels.memory import bytes_of
+from kina.kernels.own import OF_THEIR_OWN, kernels_of_their_own
 from kina.kernels.parts import in_parts
 from kina.kernels.ranges import NoBound
 from kina.kernels.regions import Reasons, Region, dimensions_of, refuse_unknown_forms
@@ -114,6 +115,8 @@ class Fusion:
         outputs = self._outputs()
         self.stored.update(dict.fromkeys(outputs, "a result"))
         self.stored.update({v: "a contraction" for v in self.made if self._is_gemm(v) and v not in self.stored})
+        own = [v for v, made in self.made.items() if isinstance(made.operation, OF_THEIR_OWN)]
+        self.stored.update({v: "a kernel of its own" for v in own if v not in self.stored})
         scans = (v for v, made in self.made.items() if isinstance(made.operation, Scan))
         self.stored.update({v: "a scan" for v in scans if v not in self.stored})
         for region in self.regions:
@@ -225,7 +228,7 @@ class Fusion:
                 roots.setdefault(argument, set()).update(feeds)
         sizes: dict[Value, int] = {}
         for value, made in self.made.items():
-            own = sum(1 for _ in walk(self._lowered(made)))
+            own = sum(1 for _ in walk(self._lowered(made))) if made.operation.fusible else 1
             size = own + sum(sizes.get(a, 1) for a in made.arguments if a not in self.stored)
             if size > _LARGEST and value not in self.stored:
                 self.stored[value] = "its expression is large"
@@ -274,6 +277,8 @@ class Fusion:
             return [self._gemm(value)]
         if value in self.made and isinstance(self.made[value].operation, Scan):
             return [self._scan(value)]
+        if value in self.made and isinstance(self.made[value].operation, OF_THEIR_OWN):
+            return kernels_of_their_own(self.made[value], self._view)
         shape = value.type.shape
         loops = tuple(Loop(f"%i{n}", d) for n, d in enumerate(shape) if d is not _ONE)
         index = tuple(_ZERO if d is _ONE else variable(f"%i{n}") for n, d in enumerate(shape))
@@ -413,21 +418,28 @@ class Fusion:
         m, n = value.type.shape[-2:]
         k = x.type.shape[-1]
         inside = (*loops, Loop("%m", m), Loop("%n", n), Loop("%k", k))
-        left = self._operand(x, (*batch, variable("%m"), variable("%k")), inside)
-        right = self._operand(y, (*batch, variable("%k"), variable("%n")), inside)
+        left = self._matrix(x, (*batch, variable("%m"), variable("%k")), inside)
+        right = self._matrix(y, (*batch, variable("%k"), variable("%n")), inside)
         return GemmKernel(value.name, value, left, right, loops, m, n, k)
 
-    def _operand(self, value: Value, index: Index, loops: tuple[Loop, ...]) -> Operand:
-        """The operand as a view of something stored, or a demand to store it first."""
+    def _matrix(self, value: Value, index: Index, loops: tuple[Loop, ...]) -> Operand:
+        """The operand of a contraction."""
+        found = self._view(value, index, loops, "an operand of a contraction")
+        if not all(_affine(i, ("%m", "%n", "%k")) for i in found.index):
+            raise _Recompute(self._unstretched(value), "an operand of a contraction that is no view")
+        return found
+
+    def _view(self, value: Value, index: Index, loops: tuple[Loop, ...], role: str) -> Operand:
+        """The operand of a kernel of its own kind as a view of something stored, or a demand to store it first."""
         body = _Body(loops)
         try:
             e = simplify_indices(self._element(value, index, body), self._within(loops))
         except _Recompute as found:
             if found.value is value:
                 raise
-            raise _Recompute(value, "an operand of a contraction") from None
-        if not isinstance(e, Element) or not all(_affine(i, ("%m", "%n", "%k")) for i in e.index):
-            raise _Recompute(self._unstretched(value), "an operand of a contraction that is no view")
+            raise _Recompute(value, role) from None
+        if not isinstance(e, Element):
+            raise _Recompute(self._unstretched(value), f"{role} that is no view")
         (source,) = body.inputs
         return Operand(source, e.index)
 

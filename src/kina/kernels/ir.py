@@ -63,7 +63,10 @@ class LoopKernel:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A matrix operand: an element of `value` at `index`, over the batch loops and `%m`, `%k` or `%n`."""
+    """What a kernel of its own kind reads: an element of `value` at `index`, over the kernel's loops.
+
+    In a contraction those are the batch loops and `%m`, `%k` or `%n`.
+    """
 
     value: Value
     index: Index
@@ -119,7 +122,52 @@ class BandKernel:
         return tuple(v for v in dict.fromkeys(read) if v not in self.between)
 
 
-Kernel = LoopKernel | GemmKernel | BandKernel
+@dataclass(frozen=True, slots=True)
+class OrderKernel:
+    """`output[index]`, `%j` from 0 to `count`: the first positions `%k`, of `size`, in the order of `keys[rows, %k]`.
+
+    Ascending or `descending`; NaN is the greatest; of equals the lower position comes first.
+    """
+
+    name: str
+    output: Value
+    keys: Operand
+    rows: tuple[Loop, ...]
+    index: Index
+    size: Dim
+    count: Dim
+    descending: bool
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        return (self.keys.value,)
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterKernel:
+    """`output[outer, %v, inner] = x[outer, %v, inner]`, `%v` from 0 to `size`; then, `places` in order and for all of
+    inner, `output[outer, ids[places], inner]` is combined with `updates[outer, places, inner]`: added, set, max or min.
+    """
+
+    name: str
+    output: Value
+    x: Operand
+    ids: Operand
+    updates: Operand
+    outer: tuple[Loop, ...]
+    places: tuple[Loop, ...]
+    inner: tuple[Loop, ...]
+    size: Dim
+    kind: str
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        return (self.x.value, self.ids.value, self.updates.value)
+
+
+Single = LoopKernel | GemmKernel | OrderKernel | ScatterKernel
+"""Kernels that are one function each."""
+Kernel = Single | BandKernel
 
 
 # ---------------------------------------------------------------- loops and branches
@@ -184,7 +232,7 @@ def kernels_of(steps: Sequence[Step]) -> Iterator[Kernel]:
     """All kernels, those inside loops and branches too, in the order in which they are written."""
     for step in steps:
         match step:
-            case LoopKernel() | GemmKernel() | BandKernel():
+            case LoopKernel() | GemmKernel() | OrderKernel() | ScatterKernel() | BandKernel():
                 yield step
             case Repeat(entry=entry, test=test, body=body, leaving=leaving):
                 yield from kernels_of((*entry, *test, *body, *leaving))
@@ -266,7 +314,7 @@ class KernelProgram:
     @property
     def straight(self) -> bool:
         """Whether the program is kernels alone."""
-        return all(isinstance(step, LoopKernel | GemmKernel | BandKernel) for step in self.steps)
+        return all(isinstance(step, Kernel) for step in self.steps)
 
     @cached_property
     def sizes(self) -> tuple[str, ...]:
@@ -315,7 +363,7 @@ class KernelProgram:
 
 def _collect(step: Step, found: dict[Value, None]) -> None:
     match step:
-        case LoopKernel() | GemmKernel() | BandKernel():
+        case LoopKernel() | GemmKernel() | OrderKernel() | ScatterKernel() | BandKernel():
             found[step.output] = None
         case Choice(results=results, then=then, otherwise=otherwise):
             found.update(dict.fromkeys(result for result, _, _ in results))

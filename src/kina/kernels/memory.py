@@ -12,7 +12,18 @@ from dataclasses import dataclass, field
 
 from kina.core.ir import Check, Require, Value
 from kina.dims.dim import Dim, maximum, product
-from kina.kernels.ir import BandKernel, Choice, GemmKernel, Kernel, KernelProgram, LoopKernel, Repeat, Step
+from kina.kernels.ir import (
+    BandKernel,
+    Choice,
+    GemmKernel,
+    Kernel,
+    KernelProgram,
+    LoopKernel,
+    OrderKernel,
+    Repeat,
+    ScatterKernel,
+    Step,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +86,7 @@ class _Lives:
     def steps(self, steps: Sequence[Step]) -> None:
         for step in steps:
             match step:
-                case LoopKernel() | GemmKernel() | BandKernel():
+                case LoopKernel() | GemmKernel() | OrderKernel() | ScatterKernel() | BandKernel():
                     self.touch((step.output, *step.inputs))
                 case Require(condition=condition):
                     self.touch((condition,))
@@ -155,7 +166,7 @@ class _Waits:
     def steps(self, steps: Sequence[Step]) -> None:
         for step in steps:
             match step:
-                case LoopKernel() | GemmKernel() | BandKernel():
+                case LoopKernel() | GemmKernel() | OrderKernel() | ScatterKernel() | BandKernel():
                     self.kernel(step)
                 case Choice(then=then, otherwise=otherwise):
                     self.apart((), then, otherwise)

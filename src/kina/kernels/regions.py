@@ -31,6 +31,7 @@ from kina.dims.dim import Dim, constant, variable
 from kina.dims.proposition import Comparison, Proposition, negate
 from kina.dims.prover import Facts
 from kina.kernels.ir import Carried, Choice, Kernel, Loop, LoopKernel, Repeat, Step
+from kina.kernels.own import OF_THEIR_OWN
 from kina.kernels.ranges import NoBound, at_most
 from kina.ops.base import Operation
 from kina.ops.guarded import Safe
@@ -59,7 +60,9 @@ def refuse_unknown_forms(function: Function) -> None:
 
 def _is_refused(operation: Operation) -> bool:
     """Whether there is no kernel for it. What may end the program was guarded before (`kina.passes.guard`)."""
-    return not operation.fusible or (operation.may_end and not isinstance(operation, Safe))
+    if operation.may_end and not isinstance(operation, Safe):
+        return True
+    return not operation.fusible and not isinstance(operation, OF_THEIR_OWN)
 
 
 def dimensions_of(statement: Statement) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from kina.core.ir import Value
 from kina.dims.dim import Dim, constant, product, variable
 from kina.kernels.ir import GemmKernel, Operand
 from kina.native.code import Code
-from kina.native.loops import Buffer
+from kina.native.elements import Buffer
 from kina.native.machine import Machine
 from kina.native.schedule import NotAlong, coefficient
 from kina.native.tiling import scratch_bytes

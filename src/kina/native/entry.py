@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kina.dims.dim import Dim, constant, maximum, product
 from kina.kernels.expressions import children, most_steps
-from kina.kernels.ir import BandKernel, GemmKernel, Kernel, KernelProgram
+from kina.kernels.ir import BandKernel, GemmKernel, Kernel, KernelProgram, OrderKernel, ScatterKernel
 from kina.kernels.memory import MemoryPlan, plan_memory
 from kina.native.bands import band_bytes
 from kina.native.code import Code
@@ -32,6 +32,8 @@ from kina.ops.scalar import Reduce, Scalar
 
 ENTRY = "kina_entry"
 ALIGNMENT = 64
+_COMPARED = 16
+"""What putting a number in order costs, in elements."""
 FITS, MISPLACED, DOES_NOT_FIT = 0, 1, 2
 """What the entry returns: done; an array's elements do not lie at whole steps of their size; wrong shapes."""
 
@@ -128,7 +130,11 @@ def work_of(kernel: Kernel) -> Dim:
         return work_of(kernel.first) + work_of(kernel.middle) + work_of(kernel.last)
     if isinstance(kernel, GemmKernel):
         return product([loop.extent for loop in kernel.batch]) * kernel.m * kernel.n * kernel.k
+    if isinstance(kernel, ScatterKernel):
+        return product(list(kernel.output.type.shape)) + product(list(kernel.updates.value.type.shape))
     rows = product([loop.extent for loop in kernel.rows])
+    if isinstance(kernel, OrderKernel):
+        return rows * kernel.size * _COMPARED
     if kernel.scan:
         return rows * kernel.scan.loop.extent * (_steps(kernel.body) + 1)
     if kernel.inner is None:

@@ -10,13 +10,26 @@ from dataclasses import dataclass, replace
 
 from kina.core.ir import Value
 from kina.dims.dim import product
-from kina.kernels.ir import BandKernel, GemmKernel, KernelProgram, LoopKernel
+from kina.kernels.ir import (
+    BandKernel,
+    GemmKernel,
+    KernelProgram,
+    LoopKernel,
+    Operand,
+    OrderKernel,
+    ScatterKernel,
+    Single,
+)
 from kina.native.bands import emit_bands
 from kina.native.code import Code
 from kina.native.contraction import ContractionEmitter
+from kina.native.elements import Buffer
 from kina.native.layout import Layout, load_sizes, sizes_of, word
-from kina.native.loops import Buffer, LoopEmitter
+from kina.native.loops import LoopEmitter
 from kina.native.machine import Machine
+from kina.native.ordering import emit_order
+from kina.native.scattering import emit_scatter
+from kina.native.schedule import part_of
 from kina.types import Shape
 
 
@@ -25,7 +38,7 @@ class _Form:
     """A kernel with its values numbered instead of named, which of them come from outside, how they lie, and how it
     is called."""
 
-    kernel: LoopKernel | GemmKernel
+    kernel: Single
     outside: tuple[bool, ...]
     layouts: tuple[Shape | None, ...]
     band: bool
@@ -41,11 +54,12 @@ class Functions:
         self._machine = machine
         self._known: dict[str, str] = {}
 
-    def call(self, kernel: LoopKernel | GemmKernel, arguments: str, *, band: bool = False) -> str:
+    def call(self, kernel: Single, arguments: str, *, band: bool = False) -> str:
         """The instruction that runs a kernel.
 
-        A loop kernel takes `ptr args, i64 begin, i64 end`, a range of its tasks; a product `ptr args, i64 tid, i64 n`,
-        or with `band`, which some rows of one batch are, `ptr args, i64 batch, i64 first, i64 rows, i64 tid`.
+        A loop kernel and an order take `ptr args, i64 begin, i64 end`, a range of their tasks; a product and a scatter
+        `ptr args, i64 tid, i64 n`; with `band`, which some rows of one batch are, a product takes `ptr args, i64 batch,
+        i64 first, i64 rows, i64 tid`.
         """
         values = tuple(dict.fromkeys((*kernel.inputs, kernel.output)))
         layouts = tuple(self._program.layouts.get(v) for v in values)
@@ -87,29 +101,48 @@ class Functions:
         forms = enumerate(zip(values, form.outside, form.layouts, strict=True))
         buffers = {v: _buffer(code, v, f"%place{n}", outside, shape) for n, (v, outside, shape) in forms}
         places = "".join(f", i64 %place{n}" for n in range(len(values)))
-        if isinstance(kernel, LoopKernel):
-            LoopEmitter(code, kernel, self._machine, buffers, in_cache=form.band).emit("%begin", "%end")
-            parameters = "i64 %begin, i64 %end"
-        else:
-            scratch = word(code, self._layout.scratch, "ptr", "scratch")
-            emitter = ContractionEmitter(code, kernel, self._machine, buffers, scratch)
-            if form.band:
-                emitter.emit_band()
-                parameters = "i64 %batch, i64 %first, i64 %rows, i64 %tid"
-            else:
-                emitter.emit()
-                parameters = "i64 %tid, i64 %n"
+        parameters = self._emit(code, form, buffers)
         return code.function(f"internal void @{name}(ptr %args, {parameters}{places})", load_sizes(self._layout))
 
+    def _emit(self, code: Code, form: _Form, buffers: dict[Value, Buffer]) -> str:
+        """The body of a kernel's function; gives its parameters."""
+        match form.kernel:
+            case LoopKernel() as kernel:
+                LoopEmitter(code, kernel, self._machine, buffers, in_cache=form.band).emit("%begin", "%end")
+                return "i64 %begin, i64 %end"
+            case OrderKernel() as kernel:
+                emit_order(code, kernel, buffers)
+                return "i64 %begin, i64 %end"
+            case ScatterKernel() as kernel:
+                emit_scatter(code, kernel, buffers, part_of)
+                return "i64 %tid, i64 %n"
+            case GemmKernel() as kernel:
+                scratch = word(code, self._layout.scratch, "ptr", "scratch")
+                emitter = ContractionEmitter(code, kernel, self._machine, buffers, scratch)
+                if form.band:
+                    emitter.emit_band()
+                    return "i64 %batch, i64 %first, i64 %rows, i64 %tid"
+                emitter.emit()
+                return "i64 %tid, i64 %n"
 
-def _numbered(kernel: LoopKernel | GemmKernel, values: tuple[Value, ...]) -> LoopKernel | GemmKernel:
+
+def _numbered(kernel: Single, values: tuple[Value, ...]) -> Single:
     """The kernel with its values named by their numbers."""
     names = {value: Value(f"v{n}", value.type) for n, value in enumerate(values)}
     output = names[kernel.output]
-    if isinstance(kernel, LoopKernel):
-        return replace(kernel, name="", output=output, inputs=tuple(names[v] for v in kernel.inputs))
-    left, right = (replace(o, value=names[o.value]) for o in (kernel.left, kernel.right))
-    return replace(kernel, name="", output=output, left=left, right=right)
+
+    def of(operand: Operand) -> Operand:
+        return replace(operand, value=names[operand.value])
+
+    match kernel:
+        case LoopKernel(inputs=inputs):
+            return replace(kernel, name="", output=output, inputs=tuple(names[v] for v in inputs))
+        case GemmKernel(left=left, right=right):
+            return replace(kernel, name="", output=output, left=of(left), right=of(right))
+        case OrderKernel(keys=keys):
+            return replace(kernel, name="", output=output, keys=of(keys))
+        case ScatterKernel(x=x, ids=ids, updates=updates):
+            return replace(kernel, name="", output=output, x=of(x), ids=of(ids), updates=of(updates))
 
 
 def _buffer(code: Code, value: Value, place: str, outside: bool, layout: Shape | None) -> Buffer:

@@ -16,6 +16,7 @@ from kina.dims.dim import Dim, product, variable
 from kina.kernels.expressions import COSTLY, children, free_variables, rebuild, result_dtype, substitute, walk
 from kina.kernels.ir import Loop, LoopKernel, Scan
 from kina.native.code import Code, Operand, literal, memory_type, register_type
+from kina.native.elements import Buffer
 from kina.native.machine import Machine
 from kina.native.primitives import emit_call, emit_cast, widen
 from kina.native.reciprocals import with_reciprocals
@@ -43,15 +44,6 @@ _ACCUMULATORS = 4
 """Vectors that a reduction keeps in flight: hides the latency of addition, and keeps sums accurate."""
 _BLOCK = 1024
 """Steps of a sum of floats after which its parts are added to the whole."""
-
-
-@dataclass(frozen=True, slots=True)
-class Buffer:
-    """A tensor in memory: where it begins, and its strides in elements ("1" where that is known)."""
-
-    pointer: str
-    dtype: DType
-    strides: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

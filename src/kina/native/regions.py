@@ -13,13 +13,25 @@ from collections.abc import Sequence
 from kina.core.ir import Check, Require, Value
 from kina.dims.dim import Dim
 from kina.dims.proposition import And, Comparison, Or, Proposition
-from kina.kernels.ir import BandKernel, Choice, GemmKernel, Kernel, KernelProgram, LoopKernel, Repeat, Step
+from kina.kernels.ir import (
+    BandKernel,
+    Choice,
+    GemmKernel,
+    Kernel,
+    KernelProgram,
+    LoopKernel,
+    OrderKernel,
+    Repeat,
+    ScatterKernel,
+    Step,
+)
 from kina.kernels.memory import MemoryPlan, bytes_of
 from kina.native.bands import band_tasks
 from kina.native.code import Code
 from kina.native.functions import Functions
 from kina.native.layout import Layout, load_sizes, sizes_of, word
-from kina.native.schedule import tasks_of
+from kina.native.ordering import order_tasks
+from kina.native.schedule import part_of, tasks_of
 
 _PARAMETERS = "ptr %args, i64 %tid, i64 %n"
 _WAIT = "call void @kina_barrier(i64 %n)"
@@ -66,7 +78,7 @@ class Regions:
         code = self._code()
         for number, step in enumerate(steps, 1):
             match step:
-                case LoopKernel() | GemmKernel() | BandKernel():
+                case LoopKernel() | GemmKernel() | OrderKernel() | ScatterKernel() | BandKernel():
                     self._kernel(code, step)
                 case Repeat():
                     self._run(code, self._repeat(step))
@@ -90,11 +102,11 @@ class Regions:
         """This thread's part of a kernel's tasks."""
         if self._numbers[id(kernel)] in self._plan.waits:
             code.do(_WAIT)
-        if isinstance(kernel, GemmKernel):
+        if isinstance(kernel, GemmKernel | ScatterKernel):
             code.do(self._functions.call(kernel, _PARAMETERS))
             return
-        tasks = code.dim(band_tasks(kernel) if isinstance(kernel, BandKernel) else tasks_of(kernel))
-        begin, end = (_part(code, tasks, which) for which in ("%tid", code.let("add i64 %tid, 1")))
+        tasks = code.dim(_tasks(kernel))
+        begin, end = (part_of(code, tasks, which) for which in ("%tid", code.let("add i64 %tid, 1")))
         given = f"ptr %args, i64 {begin}, i64 {end}"
         if isinstance(kernel, BandKernel):
             code.do(f"call void @{self._functions.band_function(kernel)}({given}, i64 %tid, ptr {self._own(code)})")
@@ -243,11 +255,12 @@ class Regions:
         return name
 
 
-def _part(code: Code, tasks: str, which: str) -> str:
-    """Where the part of a thread begins: `tasks * which / n`, without overflow for any number of tasks."""
-    quotient = code.let(f"udiv i64 {tasks}, %n")
-    rest = code.let(f"urem i64 {tasks}, %n")
-    whole = code.let(f"mul i64 {quotient}, {which}")
-    extra = code.let(f"mul i64 {rest}, {which}")
-    share = code.let(f"udiv i64 {extra}, %n")
-    return code.let(f"add i64 {whole}, {share}")
+def _tasks(kernel: LoopKernel | BandKernel | OrderKernel) -> Dim:
+    """How many tasks threads share."""
+    match kernel:
+        case BandKernel():
+            return band_tasks(kernel)
+        case OrderKernel():
+            return order_tasks(kernel)
+        case LoopKernel():
+            return tasks_of(kernel)

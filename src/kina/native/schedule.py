@@ -13,6 +13,7 @@ from kina.dims.atoms import Variable, parts
 from kina.dims.dim import Dim, ceil_div, constant, of_monomial, product
 from kina.kernels.expressions import free_variables, walk
 from kina.kernels.ir import Loop, LoopKernel
+from kina.native.code import Code
 from kina.ops.scalar import Element, Reduce
 
 STRETCH = 16384
@@ -77,6 +78,16 @@ def has_row_reductions(kernel: LoopKernel) -> bool:
     """Whether something is computed once a row, before the inner loop."""
     inner = kernel.inner.variable if kernel.inner else None
     return any(isinstance(e, Reduce) and inner not in free_variables(e) for e in walk(kernel.body))
+
+
+def part_of(code: Code, tasks: str, which: str) -> str:
+    """Where the part of a thread, of `%n`, begins: `tasks * which / n`, without overflow for any number of tasks."""
+    quotient = code.let(f"udiv i64 {tasks}, %n")
+    rest = code.let(f"urem i64 {tasks}, %n")
+    whole = code.let(f"mul i64 {quotient}, {which}")
+    extra = code.let(f"mul i64 {rest}, {which}")
+    share = code.let(f"udiv i64 {extra}, %n")
+    return code.let(f"add i64 {whole}, {share}")
 
 
 def coefficient(index: Dim, variable: str) -> Dim:

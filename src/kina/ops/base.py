@@ -129,6 +129,8 @@ class Sample:
     operands: tuple[Tensor, ...]
     positive: bool = False
     """Draw operands from (0.1, 3) instead of around 0."""
+    below: Dim | None = None
+    """Draw integers from [0, below), though their type does not say so."""
 
 
 class Operation:

@@ -23,9 +23,9 @@ def _f32(*shape: Dim) -> Tensor:
     return Tensor(DType.F32, shape)
 
 
-def positions(bound: Dim, *shape: Dim, dtype: DType = DType.I64) -> Tensor:
+def positions(bound: Dim, *shape: Dim) -> Tensor:
     """A tensor of positions along an axis of size `bound`."""
-    return Tensor(dtype, shape, bound)
+    return Tensor(DType.I64, shape, bound)
 
 
 def moved(index: Index, axis: int, *place: Dim) -> Index:
@@ -77,8 +77,8 @@ class ToIdx(Operation):
     @classmethod
     def samples(cls) -> Sequence[Sample]:
         dtypes = (DType.I64, DType.I32, DType.I16, DType.I8, DType.U8)
-        found = [Sample(cls(_A + 1), (positions(_A + 1, _A, _B, dtype=dtype),)) for dtype in dtypes]
-        return [*found, Sample(cls(_A + 1, "gather"), (positions(_A + 1),))]
+        found = [Sample(cls(_A + 1), (Tensor(dtype, (_A, _B)),), below=_A + 1) for dtype in dtypes]
+        return [*found, Sample(cls(_A + 1, "gather"), (Tensor(DType.I64, ()),), below=_A + 1)]
 
 
 @operation("gather", family="indexing", torch="torch.index_select(table, axis, ids)")
