@@ -31,6 +31,9 @@ class Slice(Operation):
     The bounds are dimensions, proved to lie inside: `0 <= start <= stop <= size`. `x[:, 2:n]` is the same.
     """
 
+    shapes = "[..., N, ...] -> [..., stop - start, ...]"
+    example = "slice[axis=0] [10, 20, 30, 40] 1 3  // [20, 30]"
+
     axis: int = attribute(Kind.AXIS)
     start: Dim = argument(Kind.SIZE)
     stop: Dim = argument(Kind.SIZE)
@@ -66,6 +69,9 @@ class Slice(Operation):
 class Flip(Operation):
     """The slices along `axis` in reverse order."""
 
+    shapes = "[..., N, ...] -> [..., N, ...]"
+    example = "flip[axis=0] [1, 2, 3]  // [3, 2, 1]"
+
     axis: int = attribute(Kind.AXIS)
     linear = True
     moves = True
@@ -88,6 +94,9 @@ class Flip(Operation):
 @operation("repeat", family="shape", torch="torch.cat([x] * n, dim=axis)")
 class Repeat(Operation):
     """The whole of `axis` `n` times: `[a, b] -> [a, b, a, b]`. See `repeat_interleave` for `[a, a, b, b]`."""
+
+    shapes = "[..., N, ...] -> [..., N * n, ...]"
+    example = "repeat[axis=0] [1, 2] 2  // [1, 2, 1, 2]"
 
     axis: int = attribute(Kind.AXIS)
     n: Dim = argument(Kind.SIZE)
@@ -116,6 +125,9 @@ class Repeat(Operation):
 @operation("pad", family="shape", torch="F.pad(x, ...)")
 class Pad(Operation):
     """Zeros (`false` for Bool) around the elements along one axis: `pad[axis=1, lo=1, hi=2] x`."""
+
+    shapes = "[..., N, ...] -> [..., lo + N + hi, ...]"
+    example = "pad[axis=0, lo=1, hi=2] [5.0]  // [0.0, 5.0, 0.0, 0.0]"
 
     axis: int = attribute(Kind.AXIS)
     lo: Dim = attribute(Kind.SIZE)
@@ -152,6 +164,9 @@ class Pad(Operation):
 class Stack(Operation):
     """The operands, all of one shape, side by side along a new axis."""
 
+    shapes = "[..., ...], [..., ...] -> [..., K, ...] for K operands"
+    example = "stack[axis=1] [1, 2] [3, 4]  // [[1, 3], [2, 4]]"
+
     axis: int = attribute(Kind.NEW_AXIS)
     operand_names = ("first", "rest")
     variadic = True
@@ -186,6 +201,9 @@ class Stack(Operation):
 @operation("unflatten", family="shape", torch="x.unflatten(axis, sizes)")
 class Unflatten(Operation):
     """Splits `axis` into axes of the given sizes, whose product is its size: the dual of `flatten_pair`."""
+
+    shapes = "[..., N, ...] -> [..., ...sizes, ...]"
+    example = "unflatten[axis=0] [1, 2, 3, 4] [2, 2]  // [[1, 2], [3, 4]]"
 
     axis: int = attribute(Kind.AXIS)
     sizes: Shape = argument(Kind.SHAPE)

@@ -139,6 +139,10 @@ class Operation:
     name: ClassVar[str]
     family: ClassVar[str]
     torch: ClassVar[str]
+    shapes: ClassVar[str] = ""
+    """The operands' shapes and the result's, for reading: `[...B, M, K], [...B, K, N] -> [...B, M, N]`."""
+    example: ClassVar[str] = ""
+    """An expression in Kina with its value behind it, both tested: `flip[axis=0] [1, 2]  // [2, 1]`."""
     operand_names: ClassVar[tuple[str, ...]] = ("x",)
     variadic: ClassVar[bool] = False
     """Whether the last operand may repeat (`concat a b c`)."""
@@ -243,6 +247,8 @@ class Entry:
     """Whether the first operand is a Bool beside the others (`select`)."""
     positions: int | None = None
     """The operand that holds positions, where there is one."""
+    shapes: str = ""
+    example: str = ""
 
 
 _registry: dict[str, Entry] = {}
@@ -263,7 +269,7 @@ def operation(name: str, *, family: str, torch: str) -> Callable[[OperationType]
         declare(
             Entry(
                 name, family, torch, documentation, operands, variadic, parameters, declared, samples, keeps,
-                positions=places,
+                positions=places, shapes=declared.shapes, example=declared.example,
             )
         )  # fmt: skip
         return declared  # type: ignore[return-value]

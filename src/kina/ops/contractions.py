@@ -20,6 +20,9 @@ class Matmul(Operation):
     Half-precision operands accumulate in F32. Native code recognises the operation and runs it as gemm.
     """
 
+    shapes = "[...B, M, K], [...B, K, N] -> [...B, M, N]"
+    example = "[[1.0, 2.0]] @ [[3.0], [4.0]]  // [[11.0]]"
+
     operand_names = ("x", "y")
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:

@@ -84,6 +84,9 @@ class _Fill(Operation):
 class Zeros(_Fill):
     """A tensor of zeros (`false` for Bool): `zeros[F32] [B, D]`."""
 
+    shapes = "shape"
+    example = "zeros[F32] [2]  // [0.0, 0.0]"
+
     dtype: DType = attribute(Kind.DTYPE)
     shape: Shape = argument(Kind.SHAPE)
     operand_names = ()
@@ -92,6 +95,9 @@ class Zeros(_Fill):
 @operation("ones", family="creation", torch="torch.ones(shape)")
 class Ones(_Fill):
     """A tensor of ones (`true` for Bool): `ones[F32] [B, D]`."""
+
+    shapes = "shape"
+    example = "ones[Bool] [2]  // [true, true]"
 
     dtype: DType = attribute(Kind.DTYPE)
     shape: Shape = argument(Kind.SHAPE)
@@ -102,6 +108,9 @@ class Ones(_Fill):
 @operation("full", family="creation", torch="torch.full(shape, value)")
 class Full(Operation):
     """A scalar in every place: `full value [B, D]`."""
+
+    shapes = "[] -> shape"
+    example = "full 7.0 [2]  // [7.0, 7.0]"
 
     shape: Shape = argument(Kind.SHAPE)
     operand_names = ("value",)
@@ -130,6 +139,9 @@ class Iota(Operation):
     In half precision, numbers beyond its exact range are rounded.
     """
 
+    shapes = "[n]"
+    example = "iota[I64] 4  // [0, 1, 2, 3]"
+
     dtype: DType = attribute(Kind.DTYPE)
     n: Dim = argument(Kind.SIZE)
     operand_names = ()
@@ -154,6 +166,9 @@ class Iota(Operation):
 class Eye(Operation):
     """The identity matrix: `eye[F32] n`."""
 
+    shapes = "[n, n]"
+    example = "eye[F32] 2  // [[1.0, 0.0], [0.0, 1.0]]"
+
     dtype: DType = attribute(Kind.DTYPE)
     n: Dim = argument(Kind.SIZE)
     operand_names = ()
@@ -176,6 +191,9 @@ class Eye(Operation):
 class DimValue(Operation):
     """A dimension as a scalar: `dim_value (N - m)`. It is a number like others, and may be negative."""
 
+    shapes = "[]"
+    example = "dim_value (2 * 3 + 1)  // 7"
+
     dim: Dim = argument(Kind.DIM)
     operand_names = ()
 
@@ -196,6 +214,9 @@ class DimValue(Operation):
 @operation("position", family="creation", torch="i")
 class Position(Operation):
     """A dimension as an index into an axis of n: `position i n`, of type `Idx[n]`; `i < n` is an obligation."""
+
+    shapes = "Idx[n][]"
+    example = "gather[axis=0] [10, 20, 30] (position 1 3)  // 20"
 
     dim: Dim = argument(Kind.DIM)
     n: Dim = argument(Kind.SIZE)

@@ -55,11 +55,17 @@ _NUMPY = {"floor_div": "floor_divide", "remainder": "remainder"}
 class FloorDiv(IntegerDivision):
     """`x / y` of integers, rounded down: `-7 / 2` is -4. The least integer by -1 wraps. By zero it is an error."""
 
+    shapes = "[...S], [...S] -> [...S]"
+    example = "[7, -7] div 2  // [3, -4]"
+
     primitive = "floor_div"
 
 
 @operation("remainder", family="elementwise", torch="x % y")
 class Remainder(IntegerDivision):
     """`x mod y` of integers, with the sign of y: `x = floor_div x y * y + remainder x y`. By zero it is an error."""
+
+    shapes = "[...S], [...S] -> [...S]"
+    example = "[7, -7] mod 3  // [1, 2]"
 
     primitive = "remainder"

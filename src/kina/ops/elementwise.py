@@ -319,6 +319,9 @@ class Cast(Operation):
     the same on every machine.
     """
 
+    shapes = "[...S] -> [...S]"
+    example = "cast[I32] [2.9, -2.9, 1e30]  // [2, -2, 2147483647]"
+
     to: DType = attribute(Kind.DTYPE)
     keeps_dtype = False
 

@@ -48,6 +48,9 @@ class ToIdx(Operation):
     does not count from the end. Operations that take positions check plain integers in this way themselves.
     """
 
+    shapes = "[...S] -> Idx[bound][...S]"
+    example = "gather[axis=0] [1.5, 2.5, 3.5] (to_idx [2, 0] 3)  // [3.5, 1.5]"
+
     bound: Dim = argument(Kind.SIZE)
     what: str = attribute(Kind.CHOICE, CHECKED, default="to_idx")
     positions = 0
@@ -88,6 +91,9 @@ class Gather(Operation):
     `gather[axis=0] table ids` is an embedding; the axes of `ids` stand in the place of `axis`. Positions of type
     `Idx[V]` cost no check; other integers are checked when the program runs.
     """
+
+    shapes = "[..., V, ...], [...I] -> [..., ...I, ...]"
+    example = "gather[axis=0] [1.5, 2.5, 3.5] [2, 0]  // [3.5, 1.5]"
 
     axis: int = attribute(Kind.AXIS)
     operand_names = ("table", "ids")
@@ -133,6 +139,9 @@ class TakeAlong(Operation):
     `top_k`. Positions are checked as `gather` checks them.
     """
 
+    shapes = "[..., N, ...], [..., K, ...] -> [..., K, ...]"
+    example = "take_along[axis=1] [[1.5, 2.5], [3.5, 4.5]] [[1], [0]]  // [[2.5], [3.5]]"
+
     axis: int = attribute(Kind.AXIS)
     operand_names = ("x", "ids")
     positions = 1
@@ -173,6 +182,9 @@ class TakeAlong(Operation):
 class OneHot(Operation):
     """For each position a row of `n` that is 1 (`true` for Bool) there and 0 elsewhere: `one_hot[F32] ids n`."""
 
+    shapes = "[...I] -> [...I, n]"
+    example = "one_hot[F32] [1, 0] 3  // [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]"
+
     dtype: DType = attribute(Kind.DTYPE)
     n: Dim = argument(Kind.SIZE)
     operand_names = ("ids",)
@@ -210,6 +222,9 @@ class DynamicSlice(Operation):
     `start` is a scalar in `[0, size - n]`, of type `Idx[size - n + 1]` or checked when the program runs; it is never
     moved to fit. A start that is a dimension needs no check: `x[:, i:i + n]`.
     """
+
+    shapes = "[..., N, ...], [] -> [..., n, ...]"
+    example = "dynamic_slice[axis=0] [1, 2, 3, 4] 1 2  // [2, 3]"
 
     axis: int = attribute(Kind.AXIS)
     n: Dim = argument(Kind.SIZE)

@@ -54,6 +54,9 @@ class Softmax(_Softmax):
     A row of all -inf gives NaN, as 0/0 does.
     """
 
+    shapes = "[..., N, ...] -> [..., N, ...]"
+    example = "softmax[axis=0] [0.0, 1.098612]  // [0.25, 0.75]"
+
     axis: int = attribute(Kind.AXIS)
 
     def reference(self, *operands: Array) -> Array:
@@ -69,6 +72,9 @@ class Softmax(_Softmax):
 @operation("log_softmax", family="normalising", torch="x.log_softmax(dim=axis)")
 class LogSoftmax(_Softmax):
     """`log (softmax x)` along an axis without the loss of small probabilities."""
+
+    shapes = "[..., N, ...] -> [..., N, ...]"
+    example = "log_softmax[axis=0] [0.0, 0.0]  // [-0.693147, -0.693147]"
 
     axis: int = attribute(Kind.AXIS)
 

@@ -32,6 +32,9 @@ class ArgSort(Operation):
     `argsort[axis=1] x : [B, N] -> Idx[N][B, N]`. Stable: equal elements stay in their order. NaN is the greatest.
     """
 
+    shapes = "[..., N, ...] -> Idx[N][..., N, ...]"
+    example = "argsort[axis=0] [3.0, 1.0, 2.0]  // [1, 2, 0]"
+
     axis: int = attribute(Kind.AXIS)
     keeps_dtype = False
     fusible = False
@@ -55,6 +58,9 @@ class ArgTopK(Operation):
 
     `[B, N] -> Idx[N][B, k]`; of equal elements the one at the lower position comes first. NaN is the greatest.
     """
+
+    shapes = "[..., N, ...] -> Idx[N][..., k, ...]"
+    example = "arg_top_k[axis=0] [3.0, 1.0, 2.0] 2  // [0, 2]"
 
     axis: int = attribute(Kind.AXIS)
     k: Dim = argument(Kind.SIZE)
@@ -91,6 +97,9 @@ class NonzeroAlong(Operation):
 
     `nonzero` counts them and gives this for every axis. That `count` is their number is checked when the program runs.
     """
+
+    shapes = "Bool[..., N, ...] -> Idx[N][count]"
+    example = "nonzero_along[axis=0] [true, false, true] 2  // [0, 2]"
 
     axis: int = attribute(Kind.AXIS)
     count: Dim = argument(Kind.SIZE)

@@ -197,6 +197,9 @@ class ReduceDrop(_Reduction):
     numbers with a NaN among them are NaN, the first NaN.
     """
 
+    shapes = "[..., N, ...] -> [..., ...]"
+    example = "reduce[sum, axis=1] [[1.0, 2.0], [3.0, 4.0]]  // [3.0, 7.0]"
+
     kind: str = attribute(Kind.CHOICE, KINDS)
     axes: tuple[int, ...] = attribute(Kind.AXES)
 
@@ -204,6 +207,9 @@ class ReduceDrop(_Reduction):
 @operation("reduce_keep", family="reduction", torch="x.sum(dim=axis, keepdim=True)")
 class ReduceKeep(_Reduction):
     """As `reduce`, but the combined axes stay with size 1: `reduce_keep[mean, axis=2] x`."""
+
+    shapes = "[..., N, ...] -> [..., 1, ...]"
+    example = "reduce_keep[mean, axis=1] [[1.0, 2.0], [3.0, 4.0]]  // [[1.5], [3.5]]"
 
     kind: str = attribute(Kind.CHOICE, KINDS)
     axes: tuple[int, ...] = attribute(Kind.AXES)

@@ -60,6 +60,9 @@ class CumSum(Scan):
     Halves are summed in F32; integers wrap.
     """
 
+    shapes = "[..., N, ...] -> [..., N, ...]"
+    example = "cumsum[axis=0] [1, 2, 3]  // [1, 3, 6]"
+
     axis: int = attribute(Kind.AXIS)
     combines = "sum"
     linear = True
@@ -69,6 +72,9 @@ class CumSum(Scan):
 class CumProd(Scan):
     """Products up to and with each element: `[a, b, c] -> [a, a * b, a * b * c]`. Integers wrap."""
 
+    shapes = "[..., N, ...] -> [..., N, ...]"
+    example = "cumprod[axis=0] [1, 2, 3]  // [1, 2, 6]"
+
     axis: int = attribute(Kind.AXIS)
     combines = "prod"
 
@@ -76,6 +82,9 @@ class CumProd(Scan):
 @operation("cummax", family="scan", torch="x.cummax(axis).values")
 class CumMax(Scan):
     """The greatest so far: `[a, b, c] -> [a, max a b, ...]`. From a NaN on, NaN."""
+
+    shapes = "[..., N, ...] -> [..., N, ...]"
+    example = "cummax[axis=0] [1, 3, 2]  // [1, 3, 3]"
 
     axis: int = attribute(Kind.AXIS)
     combines = "max"

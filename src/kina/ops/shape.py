@@ -55,6 +55,9 @@ class Broadcast(Operation):
     `broadcast weight [B, S, D]` of a `[D]`. Costs nothing: it is a stride of 0.
     """
 
+    shapes = "[...S] -> shape"
+    example = "broadcast [1.0, 2.0] [2, 2]  // [[1.0, 2.0], [1.0, 2.0]]"
+
     shape: Shape = argument(Kind.SHAPE)
     linear = True
     moves = True
@@ -107,6 +110,9 @@ class Reshape(Operation):
     error: `transpose` first, or say `reinterpret` if the row-major order is meant.
     """
 
+    shapes = "[...S] -> shape"
+    example = "reshape [1, 2, 3, 4] [2, 2]  // [[1, 2], [3, 4]]"
+
     shape: Shape = argument(Kind.SHAPE)
     linear = True
     moves = True
@@ -142,6 +148,9 @@ class Reshape(Operation):
 class Reinterpret(Operation):
     """Any shape of equal volume, in row-major order, for whoever means it; see `reshape`."""
 
+    shapes = "[...S] -> shape"
+    example = "reinterpret [[1, 2, 3], [4, 5, 6]] [3, 2]  // [[1, 2], [3, 4], [5, 6]]"
+
     shape: Shape = argument(Kind.SHAPE)
     linear = True
     moves = True
@@ -168,6 +177,9 @@ class Reinterpret(Operation):
 @operation("transpose", family="shape", torch="x.permute(axes)")
 class Transpose(Operation):
     """The axes in another order: axis `i` of the result is axis `order[i]` of `x`. Costs nothing by itself."""
+
+    shapes = "[...S] -> S in the given order"
+    example = "transpose [[1, 2, 3], [4, 5, 6]] [1, 0]  // [[1, 4], [2, 5], [3, 6]]"
 
     order: tuple[int, ...] = argument(Kind.PERMUTATION)
     linear = True
@@ -196,6 +208,9 @@ class Transpose(Operation):
 class ExpandDims(Operation):
     """A new axis of size 1 at `axis` of the result."""
 
+    shapes = "[..., ...] -> [..., 1, ...]"
+    example = "expand_dims[axis=1] [1.0, 2.0]  // [[1.0], [2.0]]"
+
     axis: int = attribute(Kind.NEW_AXIS)
     linear = True
     moves = True
@@ -218,6 +233,9 @@ class ExpandDims(Operation):
 @operation("squeeze", family="shape", torch="x.squeeze(axis)")
 class Squeeze(Operation):
     """Drops an axis, which must be provably 1."""
+
+    shapes = "[..., 1, ...] -> [..., ...]"
+    example = "squeeze[axis=1] [[1.0], [2.0]]  // [1.0, 2.0]"
 
     axis: int = attribute(Kind.AXIS)
     linear = True
@@ -242,6 +260,9 @@ class Squeeze(Operation):
 @operation("flatten_pair", family="shape", torch="x.flatten(axis, axis + 1)")
 class FlattenPair(Operation):
     """Merges `axis` and the one after it: `[..., H, D, ...] -> [..., H * D, ...]`."""
+
+    shapes = "[..., M, N, ...] -> [..., M * N, ...]"
+    example = "flatten_pair[axis=0] [[1, 2], [3, 4]]  // [1, 2, 3, 4]"
 
     axis: int = attribute(Kind.AXIS)
     linear = True
@@ -281,6 +302,9 @@ class RepeatInterleave(Operation):
     Used for grouped-query attention, where several query heads share a key/value head.
     """
 
+    shapes = "[..., N, ...] -> [..., N * n, ...]"
+    example = "repeat_interleave[axis=0] [1, 2] 3  // [1, 1, 1, 2, 2, 2]"
+
     axis: int = attribute(Kind.AXIS)
     n: Dim = argument(Kind.SIZE)
     linear = True
@@ -309,6 +333,9 @@ class RepeatInterleave(Operation):
 @operation("concat", family="shape", torch="torch.cat([a, b], dim=axis)")
 class Concat(Operation):
     """The operands one after the other along `axis`; all other axes must agree: `concat[axis=2] cache new`."""
+
+    shapes = "[..., M, ...], [..., N, ...] -> [..., M + N, ...]"
+    example = "concat[axis=0] [1, 2] [3]  // [1, 2, 3]"
 
     axis: int = attribute(Kind.AXIS)
     operand_names = ("first", "rest")

@@ -28,6 +28,9 @@ def _moved(index: Index, axis: int, *position: Dim, drop: int = 1) -> Index:
 class Every(Operation):
     """Every n-th slice along `axis`, from the first: `[a, b, c, d, e] -> [a, c, e]`. `x[::2]` is the same."""
 
+    shapes = "[..., N, ...] -> [..., cdiv(N, n), ...]"
+    example = "every[axis=0] [1, 2, 3, 4, 5] 2  // [1, 3, 5]"
+
     axis: int = attribute(Kind.AXIS)
     n: Dim = argument(Kind.SIZE)
     linear = True
@@ -59,6 +62,9 @@ class Roll(Operation):
 
     `n` may be negative, and more than the size of the axis.
     """
+
+    shapes = "[..., N, ...] -> [..., N, ...]"
+    example = "roll[axis=0] [1, 2, 3] 1  // [3, 1, 2]"
 
     axis: int = attribute(Kind.AXIS)
     n: Dim = argument(Kind.DIM)
@@ -94,6 +100,9 @@ class Windows(Operation):
     The elements of a window are `dilation` apart, so that it reaches over `dilation * (size - 1) + 1`, and as many
     windows are taken as fit: `W = (L - dilation * (size - 1) - 1) div step + 1`. Costs nothing by itself.
     """
+
+    shapes = "[..., L, ...] -> [..., W, size, ...]"
+    example = "windows[axis=0, size=2, step=1, dilation=1] [1, 2, 3]  // [[1, 2], [2, 3]]"
 
     axis: int = attribute(Kind.AXIS)
     size: Dim = attribute(Kind.SIZE)

@@ -28,6 +28,9 @@ class UpdateSlice(Operation):
     `[0, S - n]`, of type `Idx[S - n + 1]` or checked when the program runs; it is never moved to fit.
     """
 
+    shapes = "[..., N, ...], [..., n, ...], [] -> [..., N, ...]"
+    example = "update_slice[axis=0] [0, 0, 0, 0] [7, 8] 1  // [0, 7, 8, 0]"
+
     axis: int = attribute(Kind.AXIS)
     operand_names = ("x", "part", "at")
     positions = 2
@@ -86,6 +89,9 @@ class Scatter(Operation):
     max min`. Positions may repeat: updates are taken one after the other in the row-major order of `ids`, whatever
     the number of threads, so of several that are `set` the last one stays. Positions are checked as by `gather`.
     """
+
+    shapes = "[..., V, ...], [...I], [..., ...I, ...] -> [..., V, ...]"
+    example = "scatter[add, axis=0] [0.0, 0.0, 0.0] [2, 0, 2] [1.0, 5.0, 2.0]  // [5.0, 0.0, 3.0]"
 
     kind: str = attribute(Kind.CHOICE, KINDS)
     axis: int = attribute(Kind.AXIS)
