@@ -16,7 +16,7 @@ from kina.source import Source
 Run = Callable[..., Result]
 
 HALF = "let half [T : Float, ...S] (x : T[...S]) : T[...S] = x * 0.5\n"
-CHECKED = 'let positive (x : F32) : F32 = let _ = check (x > 0.0) "x has to be positive" in x\n'
+CHECKED = 'let positive (x : F32) : F32 ! {fail} = let _ = check (x > 0.0) "x has to be positive" in x\n'
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ CASES = {
     "an operation that is missing": (F + "hessian x w", "K0202", "the operation `hessian`"),
     "blocks that do not fit": ("let f [N] (x : Q8_0[N]) : F32 = 1.0", "K0305", "blocks of 32"),
     "references": (F + "!x", "K0202", "references"),
-    "effects": ("let f (x : F32) : F32 ! {rand} = x", "K0202", "effects"),
+    "an effect that there is not": ("let f (x : F32) : F32 ! {random} = x", "K0230", "not an effect"),
     "a test that claims nothing": ('test "a" = 3', "K0302", "what a test claims"),
     "a reduction without axes": (F + "x * reduce[sum] x", "K0206", "axes=all"),
     "computed list items": (F + "x * [w]", "K0202", "computed values"),

@@ -272,7 +272,7 @@ CASES = {
         """, "f", [(f32(5),), (f32(1),), (f32(0),)], lambda x: np.float32(11 * min(2, len(x))),
     ),
     "an unbounded while": Case(
-        "let f (x : F32) : F32 = while s > 1.0 with s : F32 = x do s / 2.0", "f",
+        "let f (x : F32) : F32 ! {diverge} = while s > 1.0 with s : F32 = x do s / 2.0", "f",
         [(np.float32(40),), (np.float32(0.5),)],
         lambda x: np.float32(x / 64) if x > 1 else x,
     ),

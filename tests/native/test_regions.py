@@ -233,7 +233,7 @@ def test_while_ends_by_its_condition_or_by_its_bound():
 
 def test_while_with_a_state_that_keeps_its_type():
     both = Both("""
-        let f [D] (x : F32[D]) : F32[D] =
+        let f [D] (x : F32[D]) : F32[D] ! {diverge} =
           while reduce[sum, axis=0] (s * s) > 1.0 with s = x do s * 0.5
     """)
     for d in (0, 1, 5, 300):
@@ -267,7 +267,7 @@ def test_an_assertion_that_fails_in_a_step_ends_the_program_and_says_where():
 
 def test_a_condition_that_does_not_hold_ends_the_program_with_its_message():
     both = Both("""
-        let f [N, D] (x : F32[N, D]) : F32[N] =
+        let f [N, D] (x : F32[N, D]) : F32[N] ! {fail} =
           for i < N yield
             let total = reduce[sum, axis=0] x[i] in
             let _ = check (total < 100.0) "a row is too large" in

@@ -308,6 +308,20 @@ class Function:
     witnesses: tuple[Dim, ...] = ()
 
     @property
+    def effects(self) -> frozenset[str]:
+        """What running it may do besides giving its result: end with a message of `check`, or never end."""
+        found: set[str] = set()
+        for statement in statements_within(self.statements):
+            match statement:
+                case Require():
+                    found.add("fail")
+                case While(bound=None):
+                    found.add("diverge")
+                case Call(function=function):
+                    found |= function.effects
+        return frozenset(found)
+
+    @property
     def inputs(self) -> tuple[Value, ...]:
         """The tensors of the parameters, left to right."""
         return tuple(v for p in self.parameters for v in leaves(p.value))

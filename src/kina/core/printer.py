@@ -31,7 +31,7 @@ from kina.ops import all_operations
 from kina.ops.base import Kind, Operation, Parameter
 from kina.ops.creation import Constant
 from kina.ops.elementwise import OPERATORS
-from kina.types import DType, Exists, List, Record, Tuple, Type, in_one, shape_text
+from kina.types import DType, Exists, List, Record, Tuple, Type, effects_text, in_one, shape_text
 
 _SYMBOLS: Mapping[str, str] = {name: symbol for symbol, name in OPERATORS.items() if symbol != "="} | {"neg": "-"}
 
@@ -129,7 +129,7 @@ def _function(function: Function, names: Names) -> str:
     dimensions = f" [{', '.join(function.dimensions)}]" if function.dimensions else ""
     lines = [f"let {names[function]}{dimensions}", *(f"    requires ({p})" for p in function.requires)]
     lines += [f"    ({names[p]} : {_type(tree_type(p.value))})" for p in function.parameters]
-    lines.append(f"    : {_type(function.result_type)} =")
+    lines.append(f"    : {_type(function.result_type)}{effects_text(function.effects)} =")
     lines += _lines(function.statements, names, "  ")
     lines.append(f"  {tree_text(function.result, names)}")
     return "\n".join(lines)

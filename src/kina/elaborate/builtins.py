@@ -54,6 +54,7 @@ def _check(
     conform(context, condition, wanted, arguments[0].span, "what is checked", None)
     if not isinstance(arguments[1], ast.String):
         raise context.report(form_errors.message_wanted(arguments[1].span))
+    context.perform("fail", e.span, "`check`")
     context.statements.append(Require(condition, arguments[1].value, e.span))
     return ()
 

@@ -11,6 +11,7 @@ from kina.elaborate.arguments import Interface, match_arguments
 from kina.elaborate.choosing import choose
 from kina.elaborate.closures import Scope, partial
 from kina.elaborate.context import Context, Declared, Meaning, Package, Reported
+from kina.elaborate.effects import effects_of, perform_all
 from kina.elaborate.functions import ensure, function_of, is_inlined, is_readable
 from kina.elaborate.generics import NOT_GENERIC, Choice, is_generic
 from kina.elaborate.inlining import Closure
@@ -55,7 +56,7 @@ def call_declared(
         if declared.name in declared.home.failed:
             context.failed = True
             raise Reported
-        function = Closure(declaration, Scope.top(declared.home))
+        function = Closure(declaration, Scope.top(declared.home), home=declared.home)
         return function.apply(context, e, brackets, arguments, expected, name)
     if len(arguments) < count:
         missing = [p.name for p in declaration.parameters[len(arguments) :]]
@@ -83,6 +84,7 @@ def _call(
         known = choose(context, e.span, declared.home, declaration, types, arguments, given)
         choice = _choice(declaration, given)
     callee = function_of(context, declared, e.span, choice)
+    perform_all(context, effects_of(declared.home, declaration), e.span, f"`{declared.name}`")
     parameters = tuple((p.name, tree_type(p.value)) for p in callee.parameters)
     interface = Interface(declared.name, callee.dimensions, callee.requires, parameters)
     sizes = _sizes(declaration, given, callee)

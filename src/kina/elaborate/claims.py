@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kina.core.ir import Function, leaves
-from kina.diagnostics import Diagnostic, Severity, form_errors
+from kina.diagnostics import Diagnostic, Severity, effect_errors, form_errors
 from kina.elaborate.context import Context, ModuleContext, Reported
 from kina.elaborate.functions import elaborate_declaration
 from kina.elaborate.matching import conform
@@ -96,6 +96,10 @@ def _elaborated(module: ModuleContext, declaration: ast.TestDeclaration, body: a
     if name in module.inlined:
         with module.resumed(name):
             module.report(form_errors.function_as_value(body.span, "a function"))
+    drawn = module.effects.get(name, {}).get("rand")
+    if drawn is not None:
+        with module.resumed(name):
+            module.report(effect_errors.unhandled_draw(drawn.span, drawn.shown))
     return module.functions.pop(name, None)
 
 

@@ -14,6 +14,7 @@ from kina.diagnostics.diagnostic import Help
 from kina.dims.dim import Dim
 from kina.elaborate.context import Context, FunctionValue, Meaning, ModuleContext, Package, Poison
 from kina.elaborate.dispatch import as_value, infer, meaning_type
+from kina.elaborate.effects import argument_held, perform_all
 from kina.elaborate.matching import conform_types
 from kina.elaborate.trees import new_tree
 from kina.source import Span
@@ -91,6 +92,7 @@ class Abstract:
             found = as_value(context, infer(context, argument, wanted_type), argument.span)
             what = f"argument {n + 1} of {self.name}"
             conform_types(context, tree_type(found), wanted_type, argument.span, what, None)
+        perform_all(context, _effects_on_the_way(self.type, len(arguments)), e.span, f"`{self.name}`")
         if len(arguments) < len(inner.parameters):
             return Abstract(self.name, _rest(self.type, len(arguments)))
         return new_tree(context, inner.result, name)
@@ -100,6 +102,17 @@ class Abstract:
 
     def describe(self) -> str:
         return f"a function, {self.type}"
+
+
+def _effects_on_the_way(arrow: Arrow, count: int) -> frozenset[str]:
+    """Those of applying a function to its first arguments."""
+    found: frozenset[str] = frozenset()
+    type_: Type = arrow
+    for _ in range(count):
+        assert isinstance(type_, Arrow)
+        found |= type_.effects
+        type_ = type_.result
+    return found
 
 
 def _rest(arrow: Arrow, count: int) -> Arrow:
@@ -182,14 +195,16 @@ def expect_function(context: Context, e: ast.Expr, wanted: Type | None, known: M
 def try_function(context: Context, function: FunctionValue, wanted: Arrow, span: Span) -> Type:
     """The type of what a function gives for arguments of the wanted types: its body is checked on them."""
     inner = FunctionType.of(wanted)
-    with context.block():
+    with context.block(), context.effects_apart() as performed:
         arguments = []
         for type_ in inner.parameters:
             made: Meaning = Abstract("this", type_) if isinstance(type_, Arrow) else new_tree(context, type_, None)
             arguments.append(as_argument(context, made, span))
         call = ast.Name(span.text, span=span)
         found = function.apply(context, call, (), tuple(arguments), inner.result, None)
-        return result_of(context, found, span)
+        result = result_of(context, found, span)
+    argument_held(context, wanted, performed, span)
+    return result
 
 
 def result_of(context: Context, found: Meaning, span: Span) -> Type:

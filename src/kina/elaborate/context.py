@@ -13,7 +13,7 @@ from kina.diagnostics import Diagnostic, form_errors
 from kina.dims.dim import Dim, variable
 from kina.dims.proposition import And, Comparison, Proposition
 from kina.dims.prover import NO_FACTS, Facts, Status, Verdict, settle
-from kina.elaborate.module_context import Declared, ModuleContext, Reported
+from kina.elaborate.module_context import Cause, Declared, ModuleContext, Reported
 from kina.elaborate.result import Obligation
 from kina.ops.base import Operation
 from kina.source import Span
@@ -94,6 +94,8 @@ class Context:
     """Obligations already reported, so that the same one elsewhere says nothing more."""
     unknown: set[str] = field(default_factory=set)
     """Names already reported as meaning nothing."""
+    performed: dict[str, Cause] = field(default_factory=dict)
+    """The effects of what was elaborated so far, each with what brought it first."""
     failed: bool = False
     trusting: bool = False
     """Whether obligations are taken as met: while a head is read again that was checked where it is declared."""
@@ -167,6 +169,21 @@ class Context:
                 yield self.statements
         finally:
             self.statements = outside
+
+    # ------------------------------------------------------------ effects
+
+    def perform(self, effect: str, span: Span, shown: str) -> None:
+        """What stands at a place has an effect."""
+        self.performed.setdefault(effect, Cause(span, shown))
+
+    @contextmanager
+    def effects_apart(self) -> Iterator[dict[str, Cause]]:
+        """Collects effects for themselves: whoever asks decides whether they are effects of what is around."""
+        outside, self.performed = self.performed, {}
+        try:
+            yield self.performed
+        finally:
+            self.performed = outside
 
     # ------------------------------------------------------------ statements
 

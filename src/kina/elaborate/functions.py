@@ -8,6 +8,7 @@ from kina.dims.dim import Dim, UnwieldySize
 from kina.elaborate.closures import is_function
 from kina.elaborate.context import Context, Declared, Meaning, ModuleContext, Package, Poison, Reported
 from kina.elaborate.dispatch import check_meaning, infer, meaning_type
+from kina.elaborate.effects import held, written_effects
 from kina.elaborate.generics import NOT_GENERIC, Choice, is_generic, stand_ins
 from kina.elaborate.module_context import Findings, Instance, noted
 from kina.elaborate.result import Signature
@@ -135,23 +136,24 @@ def _case(module: ModuleContext, declaration: ast.FunctionDeclaration, choice: C
 
 
 def _function(context: Context, declaration: ast.FunctionDeclaration, choice: Choice) -> Function | None:
-    if declaration.effects:
-        context.report(form_errors.unsupported(declaration.name_span, "effects"))
+    allowed = written_effects(context, declaration, top=True)
     head = enter_head(context, declaration, choice)
     wanted = read_type(context, declaration.result) if declaration.result is not None else None
     inlined = any(is_function(found) for _, found in head.parameters) or isinstance(wanted, Arrow)
     if wanted is not None and not inlined and not context.failed and not choice.dtypes and not choice.ranks:
-        _sign(context, head, wanted)
+        _sign(context, head, wanted, allowed or frozenset())
         parameters, dimensions = _core_parameters(head), head.dimensions
         interface = Function(declaration.name, dimensions, head.requires, parameters, wanted, (), ())
         context.module.interfaces[declaration.name] = interface
     found = _body(context, declaration, wanted)
+    effects = held(context, declaration, allowed, context.performed)
+    context.module.effects[declaration.name] = context.module.effects.get(declaration.name, {}) | effects
     if inlined or is_function(found):
         context.module.inlined.add(declaration.name)
         return None
     result, type_, witnesses = _result(found)
     if wanted is None and not choice.dtypes and not choice.ranks:
-        _sign(context, head, type_)
+        _sign(context, head, type_, frozenset(effects))
     return Function(
         declaration.name + choice.suffix, head.dimensions, head.requires, _core_parameters(head), wanted or type_,
         tuple(context.statements), result, declaration.documentation, witnesses,
@@ -183,10 +185,12 @@ def _core_parameters(head: Head) -> tuple[Parameter, ...]:
 # ---------------------------------------------------------------- signatures
 
 
-def _sign(context: Context, head: Head, result: Type) -> None:
+def _sign(context: Context, head: Head, result: Type, effects: frozenset[str]) -> None:
     listed = tuple((p.name, tree_type(p.value)) for p in _core_parameters(head))
     name = context.declaration.name
-    context.module.signatures[name] = Signature(name, head.dimensions, head.requires, listed, result)
+    context.module.signatures[name] = Signature(
+        name, head.dimensions, head.requires, listed, result, effects
+    )  # fmt: skip
 
 
 def _sign_generic(module: ModuleContext, declaration: ast.FunctionDeclaration) -> None:
@@ -195,4 +199,6 @@ def _sign_generic(module: ModuleContext, declaration: ast.FunctionDeclaration) -
     requires = tuple(print_expr(claim) for claim in declaration.requires)
     parameters = tuple((p.name, print_expr(p.type)) for p in declaration.parameters if p.type is not None)
     result = print_expr(declaration.result) if declaration.result is not None else "..."
-    module.signatures[declaration.name] = Signature(declaration.name, binders, requires, parameters, result)
+    module.signatures[declaration.name] = Signature(
+        declaration.name, binders, requires, parameters, result, frozenset(declaration.effects or ())
+    )  # fmt: skip

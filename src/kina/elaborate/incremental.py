@@ -131,6 +131,10 @@ class _Carried:
             new.signatures[name] = old.signatures[name]
         if name in old.functions:
             new.functions[name] = old.functions[name]
+        if name in old.effects:
+            new.effects[name] = {
+                effect: replace(cause, span=move.span(cause.span)) for effect, cause in old.effects[name].items()
+            }
         if name in old.interfaces:
             new.interfaces[name] = old.interfaces[name]
         if name in old.generic:
@@ -140,7 +144,7 @@ class _Carried:
         new = self.new
         for names in (new.checked, new.failed, new.inlined):
             names.discard(name)
-        for table in (new.findings, new.signatures, new.functions, new.interfaces, new.generic):
+        for table in (new.findings, new.signatures, new.functions, new.interfaces, new.generic, new.effects):
             table.pop(name, None)
 
     def _function(self, function: Function) -> Function:

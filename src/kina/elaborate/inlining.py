@@ -13,7 +13,9 @@ from kina.elaborate.closures import FunctionType, Scope, apply_more, is_function
 from kina.elaborate.context import Context, Meaning
 from kina.elaborate.dimensions import read_assumption
 from kina.elaborate.dispatch import check_meaning, elaborates, infer
+from kina.elaborate.effects import effects_of, held, perform_all, written_effects
 from kina.elaborate.generics import is_generic, stand_ins
+from kina.elaborate.module_context import Cause, ModuleContext
 from kina.elaborate.signatures import enter_head, given_for_binders
 from kina.elaborate.type_expressions import bind_argument, read_type
 from kina.source import Span
@@ -34,6 +36,8 @@ class Closure:
     declaration: ast.FunctionDeclaration
     scope: Scope
     wanted: Arrow | None = None
+    home: ModuleContext | None = None
+    """Of a function of the top level the module that it stands in: what it does is what its type says."""
 
     def misuse(self, span: Span) -> Diagnostic:
         return form_errors.function_as_value(span, self.describe())
@@ -48,7 +52,7 @@ class Closure:
         """The body, with the arguments in the places of the parameters."""
         parameters = self.declaration.parameters
         if len(arguments) > len(parameters) and isinstance(self.declaration.result, ast.Arrow):
-            expanded = Closure(_expanded(self.declaration), self.scope)
+            expanded = Closure(_expanded(self.declaration), self.scope, home=self.home)
             return expanded.apply(context, e, brackets, arguments, expected, name)
         if len(arguments) < len(parameters):
             missing = [p.name for p in parameters[len(arguments) :]]
@@ -67,10 +71,23 @@ class Closure:
             for p, meaning in zip(self.declaration.parameters, found, strict=True):
                 context.dims.pop(p.name, None)
                 context.values[p.name] = meaning
-            result = self._body(context, expected, name)
+            with context.effects_apart() as performed:
+                result = self._body(context, expected, name)
             known = context.facts
+        self._perform(context, performed, e.span)
         context.facts = known  # of sizes: they hold as long as what comes after is reached
         return result
+
+    def _perform(self, context: Context, performed: Mapping[str, Cause], span: Span) -> None:
+        """What the body does is done where the function is called; another declaration's places mean nothing here."""
+        if self.home is None:
+            written = self.declaration.effects
+            for effect, cause in performed.items():
+                if written is None or effect in written:  # else it was reported where the function is
+                    context.perform(effect, cause.span, cause.shown)
+            return
+        effects = {*performed, *effects_of(self.home, self.declaration)}
+        perform_all(context, frozenset(effects), span, f"`{self.declaration.name}`")
 
     def _body(self, context: Context, expected: Type | None, name: str | None) -> Meaning:
         declaration = self.declaration
@@ -194,12 +211,12 @@ def local_function(context: Context, declaration: ast.FunctionDeclaration) -> Cl
 
 def _check_definition(context: Context, declaration: ast.FunctionDeclaration) -> None:
     """Checks a function for whatever its binders and parameters may be; what core it makes is thrown away."""
-    if declaration.effects:
-        raise context.report(form_errors.unsupported(declaration.name_span, "effects"))
+    allowed = written_effects(context, declaration, top=False)
     for choice in stand_ins(declaration):
         mark = len(context.module.current.diagnostics)
-        with context.block(), context.inside(declaration.span, declaration.name):
+        with context.block(), context.inside(declaration.span, declaration.name), context.effects_apart() as performed:
             enter_head(context, declaration, choice)
             Closure(declaration, Scope.of(context))._body(context, None, None)
+            held(context, declaration, allowed, performed)
         if len(context.module.current.diagnostics) > mark:
             return

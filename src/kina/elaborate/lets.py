@@ -12,6 +12,7 @@ from kina.elaborate.closures import expect_function, try_function
 from kina.elaborate.context import POISON, Context, Meaning, Package, Reported
 from kina.elaborate.dimensions import read_claim, read_dim
 from kina.elaborate.dispatch import as_value, check_meaning, elaborates, infer, meaning_type
+from kina.elaborate.effects import held, written_effects
 from kina.elaborate.inlining import local_function
 from kina.elaborate.matching import conform_types
 from kina.elaborate.obligations import assert_
@@ -65,8 +66,22 @@ def _bind(context: Context, e: Chain) -> None:
         case ast.LetAssertEq():
             left, right = read_dim(context, e.left), read_dim(context, e.right)
             assert_(context, equal(left, right), e.left.span.to(e.right.span))
+        case ast.LetFunction(function=function) if not function.parameters and not function.binders:
+            _bind_with_effects(context, e)
         case ast.LetFunction():
             context.values[e.function.name] = local_function(context, e.function)
+
+
+def _bind_with_effects(context: Context, e: ast.LetFunction) -> None:
+    """`let x : T ! {rand} = e in`: a value, whose computation has no other effects than those."""
+    declaration = e.function
+    pattern = ast.Pattern(declaration.name, span=declaration.name_span)
+    allowed = written_effects(context, declaration, top=False)
+    with context.effects_apart() as performed:
+        _bind_let(context, ast.Let((), pattern, declaration.result, declaration.body, e.body, span=e.span))
+    held(context, declaration, allowed, performed)
+    for effect, cause in performed.items():
+        context.perform(effect, cause.span, cause.shown)
 
 
 def _bind_let(context: Context, e: ast.Let) -> None:

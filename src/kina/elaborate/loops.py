@@ -85,6 +85,8 @@ def _step(
 @elaborates(ast.While)
 def _while(context: Context, e: ast.While, expected: Type | None, name: str | None) -> Meaning:
     bound = read_size(context, e.bound) if e.bound is not None else None
+    if bound is None:
+        context.perform("diverge", e.span, "a `while` without a bound")
     index = context.fresh_dimension(e.index or "n")
     states = _states(context, e.states, e.index, index, bound)
     with context.block() as statements:

@@ -52,6 +52,14 @@ class Findings:
             self.record(obligation)
 
 
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What brings an effect: the place, and what it is in words."""
+
+    span: Span
+    shown: str
+
+
 Instance: TypeAlias = tuple[Function | None, Findings]
 """A generic function for one choice of its binders, without core if it has errors there, and what was found."""
 
@@ -90,6 +98,8 @@ class ModuleContext:
     interfaces: dict[str, Function] = field(default_factory=dict)
     instances: dict[object, Instance] = field(default_factory=dict)
     signatures: dict[str, Signature] = field(default_factory=dict)
+    effects: dict[str, dict[str, Cause]] = field(default_factory=dict)
+    """What each function may do, and what in it does so."""
     own: Findings = field(default_factory=Findings)
     """What was found outside functions: in imports and types."""
     findings: dict[str, Findings] = field(default_factory=dict)

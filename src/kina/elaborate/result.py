@@ -12,7 +12,7 @@ from kina.dims.proposition import Proposition
 from kina.dims.prover import Status
 from kina.source import Span
 from kina.syntax import ast
-from kina.types import Type
+from kina.types import Arrow, Type, effects_text
 
 if TYPE_CHECKING:
     from kina.elaborate.claims import Test
@@ -53,12 +53,14 @@ class Signature:
     requires: tuple[Proposition | str, ...]
     parameters: tuple[tuple[str, Type | str], ...]
     result: Type | str
+    effects: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         head = self.name + (f"[{', '.join(self.dimensions)}]" if self.dimensions else "")
         requires = "".join(f" requires ({p})" for p in self.requires)
         parameters = "".join(f" ({name} : {type_})" for name, type_ in self.parameters)
-        return f"{head}{requires}{parameters} : {self.result}"
+        result = f"({self.result})" if self.effects and isinstance(self.result, Arrow) else self.result
+        return f"{head}{requires}{parameters} : {result}{effects_text(self.effects)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from kina.dims.dim import Dim, constant, modulo, variable
 from kina.dims.proposition import Proposition, equal
 from kina.elaborate.context import Context, ModuleContext, Reported
 from kina.elaborate.dimensions import read_assumption, read_shape, read_size
+from kina.elaborate.effects import read_effects
 from kina.elaborate.obligations import oblige
 from kina.elaborate.spellings import dtype_spelling
 from kina.source import Span
@@ -14,7 +15,6 @@ from kina.syntax import ast
 from kina.types import Argument, Arrow, DType, Exists, List, Record, Tensor, Tuple, Type
 
 _DTYPES = {d.value: d for d in DType}
-_EFFECTS = ("rand", "io", "state", "fail", "diverge")
 
 
 def read_type(context: Context, e: ast.Expr) -> Type:
@@ -45,7 +45,8 @@ def read_type(context: Context, e: ast.Expr) -> Type:
         case ast.Bracket(target=ast.Name(text="List")) | ast.Name(text="List"):
             raise context.report(errors.malformed_type(e.span, "a list type is written List[N, T]"))
         case ast.Arrow(parameter=parameter, result=result, effects=effects):
-            return Arrow(read_type(context, parameter), read_type(context, result), _effects(context, e, effects))
+            allowed = read_effects(context, effects or (), e.span)
+            return Arrow(read_type(context, parameter), read_type(context, result), allowed)
         case ast.Exists():
             return _exists(context, e)
         case ast.Hole(name="") | ast.Bracket(target=ast.Hole(name="")):
@@ -189,7 +190,7 @@ def bind_argument(context: Context, binder: ast.Binder, argument: Argument) -> N
         context.segments[binder.name] = argument
 
 
-# ---------------------------------------------------------------- existentials, effects
+# ---------------------------------------------------------------- existentials
 
 
 def _exists(context: Context, e: ast.Exists) -> Exists:
@@ -210,10 +211,3 @@ def _exists(context: Context, e: ast.Exists) -> Exists:
     if isinstance(body, Exists | Arrow):
         raise context.report(errors.malformed_type(e.body.span, "`exists` is followed by a type of values"))
     return Exists(tuple(names), tuple(claims), body)
-
-
-def _effects(context: Context, e: ast.Arrow, effects: tuple[str, ...] | None) -> frozenset[str]:
-    unknown = [effect for effect in effects or () if effect not in _EFFECTS]
-    if unknown:
-        raise context.report(errors.malformed_type(e.span, f"an effect is one of {', '.join(_EFFECTS)}"))
-    return frozenset(effects or ())

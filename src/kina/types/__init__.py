@@ -2,6 +2,7 @@
 
 from kina.types.dtype import DType
 from kina.types.types import (
+    EFFECTS,
     Argument,
     Arrow,
     Exists,
@@ -11,6 +12,7 @@ from kina.types.types import (
     Tensor,
     Tuple,
     Type,
+    effects_text,
     in_one,
     map_tensors,
     parts,
@@ -22,6 +24,7 @@ from kina.types.types import (
 )
 
 __all__ = [
-    "Argument", "Arrow", "DType", "Exists", "List", "Record", "Shape", "Tensor", "Tuple", "Type",
-    "in_one", "map_tensors", "parts", "shape_text", "sizes", "substitute", "substitute_tensor", "tensors",
+    "EFFECTS", "Argument", "Arrow", "DType", "Exists", "List", "Record", "Shape", "Tensor", "Tuple", "Type",
+    "effects_text", "in_one", "map_tensors", "parts", "shape_text", "sizes", "substitute", "substitute_tensor",
+    "tensors",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ Printed, a type is Kina.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kina.dims import proposition
@@ -104,8 +104,7 @@ class Arrow:
 
     def __str__(self) -> str:
         left = f"({self.parameter})" if isinstance(self.parameter, Arrow | Exists) else str(self.parameter)
-        effects = f" ! {{{', '.join(sorted(self.effects))}}}" if self.effects else ""
-        return f"{left} -> {self.result}{effects}"
+        return f"{left} -> {self.result}{effects_text(self.effects)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +121,15 @@ class Exists:
 
 
 Type = Tensor | Tuple | Record | List | Arrow | Exists
+
+EFFECTS = ("rand", "io", "state", "fail", "diverge")
+"""What a function may do besides giving a result."""
+
+
+def effects_text(effects: Iterable[str]) -> str:
+    """` ! {fail, rand}`, or nothing."""
+    listed = ", ".join(sorted(effects))
+    return f" ! {{{listed}}}" if listed else ""
 
 
 def shape_text(shape: Shape) -> str:
