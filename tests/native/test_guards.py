@@ -94,9 +94,3 @@ def test_positions_with_a_type_have_no_check(check):
     text = "let f [V, D, B] (t : F32[V, D]) (ids : Idx[V][B]) : F32[B, D] = gather[axis=0] t ids"
     program = lower(check(text).accepts().checked.function("f"))
     assert program.straight and len(program.kernels) == 1
-
-
-def test_what_has_no_kernel_yet_is_named(check):
-    text = "let f [V] (t : F32[V]) (i : I64) (m : Bool[V]) : exists [K]. F32[K] = compress[axis=0] (t * t[i]) m"
-    with pytest.raises(KinaError, match="cannot be compiled yet"):
-        lower(check(text).accepts().checked.function("f"))

@@ -265,10 +265,3 @@ def test_scattering_into_half_precision_is_rounded_once():
     x, i, u = np.array([256], half), np.zeros(8, np.int64), np.full(8, 0.5, half)
     (got,) = executable.run({"V": 1, "B": 8}, [x, i, u])
     assert float(got[0]) == 260  # each step rounded would stay at 256
-
-
-def test_what_has_no_kernel_yet_says_so():
-    with pytest.raises(KinaError, match="sizes from values cannot be compiled yet"):
-        program("let f [N] (m : Bool[N]) : exists [K] requires (K <= N). Idx[N][K] = nonzero m")
-    with pytest.raises(KinaError, match="nonzero_along cannot be compiled yet"):
-        program("let f [N] (m : Bool[N]) : Idx[N][N] = nonzero_along[axis=0] m N")

@@ -74,6 +74,8 @@ class _Machine:
                     self.bind(result, operation.substitute(replacement).reference(*operands))
                 except Fault as fault:
                     raise KinaError(f"{_at(span)}{fault}") from None
+                except MemoryError:
+                    raise KinaError(f"{_at(span)}there is no memory for {result.name} : {result.type}") from None
             case Call(result, callee, dimensions, arguments, opened):
                 inner = {n: d.evaluate(self.sizes) for n, d in zip(callee.dimensions, dimensions, strict=True)}
                 given = [self.values[v] for tree in arguments for v in leaves(tree)]

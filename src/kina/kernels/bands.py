@@ -19,15 +19,21 @@ from kina.kernels.ir import BandKernel, GemmKernel, Kernel, LoopKernel
 from kina.ops.scalar import Element, Index, Reduce
 
 
-def in_bands(kernels: Sequence[Kernel], outputs: Sequence[Value]) -> tuple[Kernel, ...]:
+def in_bands(kernels: Sequence[Kernel], outputs: Sequence[Value], measured: frozenset[str]) -> tuple[Kernel, ...]:
     """The kernels in an order that computes the same, with every attention as one.
 
-    A chain stands where its last product stood: what lies between its kernels does not need them.
+    A chain stands where its last product stood: what lies between its kernels does not need them. Threads' memory for
+    bands is planned at the start, so that no band is as wide as a size that is `measured` later.
     """
     makers = _makers_for_one(kernels, outputs)
-    chains = {kernel: chain for kernel in kernels if (chain := _chain(kernel, makers)) is not None}
+    found = {kernel: chain for kernel in kernels if (chain := _chain(kernel, makers)) is not None}
+    chains = {kernel: chain for kernel, chain in found.items() if measured.isdisjoint(_sizes(chain))}
     inside = {stage for chain in chains.values() for stage in (chain.first, chain.middle)}
     return tuple(chains.get(kernel, kernel) for kernel in kernels if kernel not in inside)
+
+
+def _sizes(chain: BandKernel) -> frozenset[str]:
+    return frozenset[str]().union(*(d.variables for d in chain.first.output.type.shape))
 
 
 def _makers_for_one(kernels: Sequence[Kernel], outputs: Sequence[Value]) -> dict[Value, Kernel]:

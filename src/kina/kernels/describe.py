@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kina.core.ir import Check, Require, Value
+from kina.core.ir import Check, Open, Require, Value
 from kina.dims.dim import Dim, constant, product
 from kina.kernels.expressions import children, free_variables, most_steps, walk
 from kina.kernels.ir import (
@@ -15,6 +15,7 @@ from kina.kernels.ir import (
     KernelProgram,
     LoopKernel,
     OrderKernel,
+    PlacesKernel,
     Repeat,
     ScatterKernel,
     Step,
@@ -42,6 +43,8 @@ def describe(program: KernelProgram) -> str:
         lines += [f"  {v.name} ({bytes_of(v)} bytes): {why}" for v, why in program.reasons]
         shared = [place for place in plan_memory(program).places if len(place.values) > 1]
         lines += [f"  one place, one after the other: {', '.join(v.name for v in place.values)}" for place in shared]
+    for place in plan_memory(program).late:
+        lines += ["", f"memory taken when {place.known_with} is known: {', '.join(v.name for v in place.values)}"]
     for check in program.checks:
         lines += ["", f"checked first: {check.proposition}"]
     return "\n".join(lines)
@@ -62,6 +65,8 @@ def _step(step: Step, numbers: Mapping[int, int]) -> Iterator[str]:
             yield f"check: {claim}"
         case Require(condition=condition, message=message):
             yield f"check: {condition.name}" + (f", else {message!r}" if message else "")
+        case Open(dimension=name, value=value, facts=facts):
+            yield f"{name} is {value.name}" + "".join(f"; check: {fact}" for fact in facts)
         case _:
             yield f"kernel {numbers[id(step)]}: {step.output.name} : {step.output.type}"
             yield from (f"  {line}" for line in _nest(step))
@@ -96,7 +101,7 @@ def _nest(kernel: Kernel) -> Iterator[str]:
     if isinstance(kernel, GemmKernel):
         yield from _gemm(kernel)
         return
-    if isinstance(kernel, OrderKernel | ScatterKernel):
+    if isinstance(kernel, OrderKernel | ScatterKernel | PlacesKernel):
         yield from _own(kernel)
         return
     if isinstance(kernel, BandKernel):
@@ -147,7 +152,7 @@ def _gemm(kernel: GemmKernel) -> Iterator[str]:
     yield "  " * (depth + 1) + f"{kernel.output.name}[{place}] += {left} * {right}"
 
 
-def _own(kernel: OrderKernel | ScatterKernel) -> Iterator[str]:
+def _own(kernel: OrderKernel | ScatterKernel | PlacesKernel) -> Iterator[str]:
     """Kernels of their own kind, in words: their loops are those of their values."""
     match kernel:
         case OrderKernel(keys=keys, size=size, count=count, descending=descending):
@@ -156,6 +161,9 @@ def _own(kernel: OrderKernel | ScatterKernel) -> Iterator[str]:
         case ScatterKernel(x=x, ids=ids, updates=updates, size=size, kind=kind):
             yield f"rows < {size} of {x.value.name}, each thread some:{_SPLIT}"
             yield f"  {kind} {updates.value.name} at {ids.value.name}, in order"
+        case PlacesKernel(mask=mask, axis=axis, count=count):
+            yield f"where along axis {axis} the {count} true elements of {mask.value.name} stand:{_SPLIT}"
+            yield "  counted first, then written"
 
 
 def _loop_names(kernel: LoopKernel) -> dict[str, str]:
@@ -246,6 +254,8 @@ def _work(kernel: Kernel) -> Dim:
         return _work(kernel.first) + _work(kernel.middle) + _work(kernel.last)
     if isinstance(kernel, GemmKernel):
         return product([loop.extent for loop in kernel.batch]) * kernel.m * kernel.n * kernel.k * 2
+    if isinstance(kernel, PlacesKernel):
+        return product([loop.extent for loop in kernel.loops]) * 2
     if isinstance(kernel, ScatterKernel):
         return product([loop.extent for loop in (*kernel.outer, *kernel.places, *kernel.inner)])
     rows = product([loop.extent for loop in kernel.rows])

@@ -28,9 +28,9 @@ from kina.kernels.expressions import COSTLY, canonical, free_variables, rebuild,
 from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, Loop, LoopKernel, Operand, Step
 from kina.kernels.ir import Scan as ScanLoop
 from kina.kernels.memory import bytes_of
-from kina.kernels.own import OF_THEIR_OWN, kernels_of_their_own
+from kina.kernels.own import has_own_kernel, kernels_of_their_own
 from kina.kernels.parts import in_parts
-from kina.kernels.ranges import NoBound
+from kina.kernels.ranges import NoBound, made_sizes
 from kina.kernels.regions import Reasons, Region, dimensions_of, refuse_unknown_forms
 from kina.ops.arranging import Unflatten
 from kina.ops.contractions import Matmul
@@ -55,7 +55,8 @@ def fuse(function: Function) -> KernelProgram:
     checks = [s for s in function.statements if isinstance(s, Check)]
     first = tuple(c for c in checks if made.isdisjoint(proposition.variables(c.proposition)))
     statements = tuple(s for s in function.statements if not (isinstance(s, Check) and s in first))
-    fusion = Fusion(statements, function.outputs, Facts(function.requires))
+    measured = {name for name, bound in made_sizes(function.statements) if bound is None}
+    fusion = Fusion(statements, function.outputs, Facts(function.requires), frozenset(measured))
     steps, outputs = fusion.sequence()
     program = KernelProgram(function, function.inputs, outputs, steps, first, fusion.reasons(outputs))
     try:
@@ -64,14 +65,6 @@ def fuse(function: Function) -> KernelProgram:
     except NoBound as fault:
         raise KinaError(f"{function.name} cannot be compiled yet: {fault}; the reference interpreter runs it") from None
     return program
-
-
-def _fuse_block(
-    statements: Sequence[Statement], results: Sequence[Value], facts: Facts
-) -> tuple[tuple[Step, ...], tuple[Value, ...], Reasons]:
-    fusion = Fusion(statements, results, facts)
-    steps, outputs = fusion.sequence()
-    return steps, outputs, dict(fusion.reasons(outputs))
 
 
 class _Recompute(Exception):
@@ -94,9 +87,14 @@ class _Body:
 
 
 class Fusion:
-    """One block: a function's statements, or those inside a loop or branch, which make blocks of their own."""
+    """One block: a function's statements, or those inside a loop or branch, which make blocks of their own.
 
-    def __init__(self, statements: Sequence[Statement], results: Sequence[Value], facts: Facts) -> None:
+    Of the sizes `measured` nothing is known before they are read from values.
+    """
+
+    def __init__(
+        self, statements: Sequence[Statement], results: Sequence[Value], facts: Facts, measured: frozenset[str]
+    ) -> None:
         self.statements = statements
         self.results = results
         self.made = {s.result: s for s in statements if isinstance(s, Apply)}
@@ -109,13 +107,14 @@ class Fusion:
         self.banded: set[Value] = set()
         self.needed: set[Value] = set()
         self.facts = facts
+        self.measured = measured
 
     def sequence(self) -> tuple[tuple[Step, ...], tuple[Value, ...]]:
         """The steps in order, and the value that each result is computed as."""
         outputs = self._outputs()
         self.stored.update(dict.fromkeys(outputs, "a result"))
         self.stored.update({v: "a contraction" for v in self.made if self._is_gemm(v) and v not in self.stored})
-        own = [v for v, made in self.made.items() if isinstance(made.operation, OF_THEIR_OWN)]
+        own = [v for v, made in self.made.items() if has_own_kernel(made.operation)]
         self.stored.update({v: "a kernel of its own" for v in own if v not in self.stored})
         scans = (v for v, made in self.made.items() if isinstance(made.operation, Scan))
         self.stored.update({v: "a scan" for v in scans if v not in self.stored})
@@ -135,7 +134,7 @@ class Fusion:
     def _assembled(self, made: dict[Value, list[Kernel]], outputs: tuple[Value, ...]) -> tuple[Step, ...]:
         """All in order. Attention becomes one kernel where nothing but the attention needs what is inside."""
         starts = {v for region in self.regions for v in region.starts}
-        entries = {v: tuple(in_bands(kernels, [v])) for v, kernels in made.items() if v in starts}
+        entries = {v: tuple(in_bands(kernels, [v], self.measured)) for v, kernels in made.items() if v in starts}
         kept = {*outputs, *(v for r in self.regions for v in r.reads)}
         kept |= {v for kernels in entries.values() for kernel in kernels for v in kernel.inputs}
         runs: list[list[Kernel]] = [[]]
@@ -151,15 +150,23 @@ class Fusion:
         steps: list[Step] = []
         for number, run in enumerate(runs):
             others = {v for other in runs if other is not run for kernel in other for v in kernel.inputs}
-            banded = in_bands(run, tuple(dict.fromkeys((*outputs, *kept, *others))))
+            banded = in_bands(run, tuple(dict.fromkeys((*outputs, *kept, *others))), self.measured)
             self.banded |= {k.output for k in run} - {k.output for k in banded}
             steps += banded
             if number < len(between):
-                step, reasons = between[number].step(_fuse_block, entries, self.facts)
+                step, reasons = between[number].step(self._fuse_block, entries, self.facts)
                 self.inside |= reasons
                 steps.append(step)
         self.needed = {*made, *self.parts}
         return tuple(steps)
+
+    def _fuse_block(
+        self, statements: Sequence[Statement], results: Sequence[Value], facts: Facts
+    ) -> tuple[tuple[Step, ...], tuple[Value, ...], Reasons]:
+        """A block inside."""
+        fusion = Fusion(statements, results, facts, self.measured)
+        steps, outputs = fusion.sequence()
+        return steps, outputs, dict(fusion.reasons(outputs))
 
     def _all_kernels(self, outputs: tuple[Value, ...]) -> dict[Value, list[Kernel]]:
         """The kernels of all stored values. Where one cannot be made before another value is stored, that value is, and
@@ -277,7 +284,7 @@ class Fusion:
             return [self._gemm(value)]
         if value in self.made and isinstance(self.made[value].operation, Scan):
             return [self._scan(value)]
-        if value in self.made and isinstance(self.made[value].operation, OF_THEIR_OWN):
+        if value in self.made and has_own_kernel(self.made[value].operation):
             return kernels_of_their_own(self.made[value], self._view)
         shape = value.type.shape
         loops = tuple(Loop(f"%i{n}", d) for n, d in enumerate(shape) if d is not _ONE)

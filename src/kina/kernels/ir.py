@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from kina.core.ir import Check, Function, Require, Value
-from kina.dims.dim import Dim
+from kina.core.ir import Check, Function, Open, Require, Value, statements_within
+from kina.dims.dim import Dim, constant, product
 from kina.dims.proposition import Proposition
-from kina.kernels.ranges import at_most
+from kina.kernels.ranges import at_most, made_sizes
 from kina.ops.scalar import Index, Reduction, Scalar
 from kina.types import Shape
 
@@ -165,7 +165,25 @@ class ScatterKernel:
         return (self.x.value, self.ids.value, self.updates.value)
 
 
-Single = LoopKernel | GemmKernel | OrderKernel | ScatterKernel
+@dataclass(frozen=True, slots=True)
+class PlacesKernel:
+    """`output[j]`, j from 0 to `count`: where along axis number `axis` of the `loops` the element number j stands of
+    those, in row-major order, at which `mask` is true. There are `count` of them.
+    """
+
+    name: str
+    output: Value
+    mask: Operand
+    loops: tuple[Loop, ...]
+    axis: int
+    count: Dim
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        return (self.mask.value,)
+
+
+Single = LoopKernel | GemmKernel | OrderKernel | ScatterKernel | PlacesKernel
 """Kernels that are one function each."""
 Kernel = Single | BandKernel
 
@@ -209,11 +227,6 @@ class Repeat:
     body: tuple[Step, ...]
     leaving: tuple[Kernel, ...]
 
-    @property
-    def sizes(self) -> tuple[str, ...]:
-        """The dimensions that it makes."""
-        return (self.index,) if self.steps is None else (self.index, self.steps)
-
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -225,14 +238,14 @@ class Choice:
     otherwise: tuple[Step, ...]
 
 
-Step = Kernel | Repeat | Choice | Check | Require
+Step = Kernel | Repeat | Choice | Check | Require | Open
 
 
 def kernels_of(steps: Sequence[Step]) -> Iterator[Kernel]:
     """All kernels, those inside loops and branches too, in the order in which they are written."""
     for step in steps:
         match step:
-            case LoopKernel() | GemmKernel() | OrderKernel() | ScatterKernel() | BandKernel():
+            case LoopKernel() | GemmKernel() | OrderKernel() | ScatterKernel() | PlacesKernel() | BandKernel():
                 yield step
             case Repeat(entry=entry, test=test, body=body, leaving=leaving):
                 yield from kernels_of((*entry, *test, *body, *leaving))
@@ -271,6 +284,9 @@ def bindings_of(steps: Sequence[Step]) -> dict[Value, Value]:
 
 
 # ---------------------------------------------------------------- programs
+
+_USUAL = constant(4096)
+"""What is taken for a size that is not known, where work is estimated."""
 
 
 @dataclass(frozen=True)
@@ -317,25 +333,40 @@ class KernelProgram:
         return all(isinstance(step, Kernel) for step in self.steps)
 
     @cached_property
+    def _made(self) -> tuple[tuple[str, Dim | None], ...]:
+        return tuple(made_sizes(self.function.statements))
+
+    @cached_property
     def sizes(self) -> tuple[str, ...]:
-        """The dimensions that loops make."""
-        return tuple(name for r in self.regions if isinstance(r, Repeat) for name in r.sizes)
+        """The dimensions that loops make and that are read from values."""
+        return tuple(name for name, _ in self._made)
 
     @cached_property
     def ranges(self) -> tuple[tuple[str, Dim], ...]:
         """How large those are at most, where the types of values may mention them; those of outer loops first."""
-        repeats = [r for r in self.regions if isinstance(r, Repeat)]
-        return tuple((name, r.bound) for r in repeats if r.bound is not None for name in r.sizes)
+        return tuple((name, bound) for name, bound in self._made if bound is not None)
 
     def most(self, d: Dim) -> Dim:
-        """The most that a size can be in any step."""
+        """The most that a size can be in any step, over the function's dimensions and what is `measured`."""
         return at_most(d, self.ranges)
+
+    @cached_property
+    def measured(self) -> tuple[str, ...]:
+        """Dimensions read from values, in order, of which nothing is known before."""
+        unbounded = {name for name, bound in self._made if bound is None}
+        opens = (s for s in statements_within(self.function.statements) if isinstance(s, Open))
+        return tuple(s.dimension for s in opens if s.dimension in unbounded)
+
+    def known_with(self, value: Value) -> str | None:
+        """The measured dimension with which the size of a value in memory is known; None where that is at the start."""
+        mentioned = self.most(product(list(value.type.shape))).variables
+        return next((name for name in reversed(self.measured) if name in mentioned), None)
 
     def late(self, d: Dim) -> Dim:
         """What a size is in the last step: an estimate of what it is in any."""
         for name, bound in reversed(self.ranges):
             d = d.substitute({name: bound})
-        return d
+        return d.substitute(dict.fromkeys(self.measured, _USUAL))
 
     @cached_property
     def stored(self) -> tuple[Value, ...]:
@@ -363,7 +394,7 @@ class KernelProgram:
 
 def _collect(step: Step, found: dict[Value, None]) -> None:
     match step:
-        case LoopKernel() | GemmKernel() | OrderKernel() | ScatterKernel() | BandKernel():
+        case LoopKernel() | GemmKernel() | OrderKernel() | ScatterKernel() | PlacesKernel() | BandKernel():
             found[step.output] = None
         case Choice(results=results, then=then, otherwise=otherwise):
             found.update(dict.fromkeys(result for result, _, _ in results))
@@ -374,5 +405,5 @@ def _collect(step: Step, found: dict[Value, None]) -> None:
             found.update(dict.fromkeys(result for _, result in step.yields))
             for inner in (*step.entry, *step.test, *step.body, *step.leaving):
                 _collect(inner, found)
-        case Check() | Require():
+        case Check() | Require() | Open():
             pass

@@ -3,6 +3,8 @@
 All of them lie in one arena, in places whose sizes are polynomials: the most that a value takes in any step. A place
 is used again once the last kernel that reads its value is through. Sizes are compared as polynomials: a place is given
 to a value of the same size if there is one, else to any value, and is then as large as the largest.
+
+What a measured dimension says the size of cannot lie there: its place is made when that dimension is read.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kina.core.ir import Check, Require, Value
+from kina.core.ir import Check, Open, Require, Value
 from kina.dims.dim import Dim, maximum, product
 from kina.kernels.ir import (
     BandKernel,
@@ -20,6 +22,7 @@ from kina.kernels.ir import (
     KernelProgram,
     LoopKernel,
     OrderKernel,
+    PlacesKernel,
     Repeat,
     ScatterKernel,
     Step,
@@ -28,11 +31,13 @@ from kina.kernels.ir import (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A part of the arena, and the values that lie there one after the other."""
+    """A part of the arena, and the values that lie there one after the other; or memory that is taken when the
+    dimension `known_with` is read."""
 
     size: Dim
     """In bytes."""
     values: tuple[Value, ...]
+    known_with: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,16 @@ class MemoryPlan:
 
     places: tuple[Place, ...]
     waits: frozenset[int]
+
+    @property
+    def early(self) -> tuple[Place, ...]:
+        """What the arena is made of."""
+        return tuple(place for place in self.places if place.known_with is None)
+
+    @property
+    def late(self) -> tuple[Place, ...]:
+        """What is taken while the program runs."""
+        return tuple(place for place in self.places if place.known_with is not None)
 
 
 def bytes_of(value: Value) -> Dim:
@@ -86,10 +101,10 @@ class _Lives:
     def steps(self, steps: Sequence[Step]) -> None:
         for step in steps:
             match step:
-                case LoopKernel() | GemmKernel() | OrderKernel() | ScatterKernel() | BandKernel():
+                case LoopKernel() | GemmKernel() | OrderKernel() | ScatterKernel() | PlacesKernel() | BandKernel():
                     self.touch((step.output, *step.inputs))
-                case Require(condition=condition):
-                    self.touch((condition,))
+                case Require(condition=value) | Open(value=value):
+                    self.touch((value,))
                 case Choice(condition=condition, results=results, then=then, otherwise=otherwise):
                     self.touch((*(r for r, _, _ in results), *((condition,) if isinstance(condition, Value) else ())))
                     self.steps(then)
@@ -121,7 +136,8 @@ def root_of(value: Value, bindings: Mapping[Value, Value]) -> Value:
 
 
 def _places(program: KernelProgram) -> tuple[Place, ...]:
-    temporaries = set(program.temporaries)
+    outputs = {value for value in program.outputs if program.known_with(value) is not None}
+    temporaries = {*program.temporaries, *outputs}
     lives = _Lives(program.bindings)
     lives.steps(program.steps)
     places: list[Place] = []
@@ -130,23 +146,25 @@ def _places(program: KernelProgram) -> tuple[Place, ...]:
     for moment, touched in enumerate(lives.moments):
         for value in touched:
             if value in temporaries and value not in where:
-                where[value] = _take(places, free, value, program.most(bytes_of(value)))
+                usable = [] if value in outputs else free
+                where[value] = _take(places, usable, value, program.most(bytes_of(value)), program.known_with(value))
         for value in (*touched[1:], *touched[:1]):
-            if value in where and lives.last[value] == moment:
+            if value in where and lives.last[value] == moment and value not in outputs:
                 free.append(where[value])
     return tuple(places)
 
 
-def _take(places: list[Place], free: list[int], value: Value, size: Dim) -> int:
-    """The number of a place for a value: a free one of its size, any free one, or a new one."""
-    if not free:
-        places.append(Place(size, (value,)))
+def _take(places: list[Place], free: list[int], value: Value, size: Dim, known_with: str | None) -> int:
+    """The number of a place for a value: a free one of its size, any free one, or a new one; known as early as it."""
+    usable = [n for n in free if places[n].known_with == known_with]
+    if not usable:
+        places.append(Place(size, (value,), known_with))
         return len(places) - 1
-    number = next((n for n in free if places[n].size is size), free[-1])
+    number = next((n for n in usable if places[n].size is size), usable[-1])
     free.remove(number)
     found = places[number]
     larger = found.size if found.size is size else maximum(found.size, size)
-    places[number] = Place(larger, (*found.values, value))
+    places[number] = Place(larger, (*found.values, value), known_with)
     return number
 
 
@@ -166,7 +184,7 @@ class _Waits:
     def steps(self, steps: Sequence[Step]) -> None:
         for step in steps:
             match step:
-                case LoopKernel() | GemmKernel() | OrderKernel() | ScatterKernel() | BandKernel():
+                case LoopKernel() | GemmKernel() | OrderKernel() | ScatterKernel() | PlacesKernel() | BandKernel():
                     self.kernel(step)
                 case Choice(then=then, otherwise=otherwise):
                     self.apart((), then, otherwise)
@@ -174,7 +192,7 @@ class _Waits:
                     self.apart(entry, test, body, leaving)
                 case Check():
                     pass
-                case Require():
+                case Require() | Open():
                     self.apart()
 
     def apart(self, *parts: Sequence[Step]) -> None:

@@ -6,27 +6,40 @@ from collections.abc import Callable, Sequence
 
 from kina.core.ir import Apply, Value
 from kina.dims.dim import Dim, variable
-from kina.kernels.ir import Kernel, Loop, LoopKernel, Operand, OrderKernel, ScatterKernel
+from kina.kernels.ir import Kernel, Loop, LoopKernel, Operand, OrderKernel, PlacesKernel, ScatterKernel
+from kina.ops.base import Operation
+from kina.ops.guarded import Safe
 from kina.ops.indexing import moved
-from kina.ops.ordering import ArgSort, ArgTopK
+from kina.ops.ordering import ArgSort, ArgTopK, NonzeroAlong
 from kina.ops.scalar import Cast, Element, Index
 from kina.ops.writing import Scatter
 from kina.types import DType, Tensor
 
-OF_THEIR_OWN = (ArgSort, ArgTopK, Scatter)
+_OF_THEIR_OWN = (ArgSort, ArgTopK, Scatter, NonzeroAlong)
 View = Callable[[Value, Index, tuple[Loop, ...], str], Operand]
 """A value at an index over loops as a view of something stored; `role` says what it is to the kernel."""
 
 
+def has_own_kernel(operation: Operation) -> bool:
+    """Whether there is a kernel of its own kind for an operation."""
+    return isinstance(_guarded(operation), _OF_THEIR_OWN)
+
+
+def _guarded(operation: Operation) -> Operation:
+    return operation.guarded if isinstance(operation, Safe) else operation
+
+
 def kernels_of_their_own(made: Apply, view: View) -> list[Kernel]:
-    """The kernels of an operation among `OF_THEIR_OWN`."""
-    match made.operation:
+    """The kernels of an operation that has its own."""
+    match _guarded(made.operation):
         case ArgSort(axis=axis):
             return [_order(made, view, axis, descending=False)]
         case ArgTopK(axis=axis):
             return [_order(made, view, axis, descending=True)]
         case Scatter(kind=kind, axis=axis):
             return _scatter(made, view, kind, axis)
+        case NonzeroAlong(axis=axis, count=count):
+            return [_places(made, view, axis, count)]
     raise AssertionError(made.operation)
 
 
@@ -39,6 +52,13 @@ def _order(made: Apply, view: View, axis: int, *, descending: bool) -> Kernel:
     keys = view(x, at_key, (*rows, Loop("%k", size)), "put in order")
     place = moved(_index(loops), axis, variable("%j"))
     return OrderKernel(output.name, output, keys, rows, place, size, count, descending)
+
+
+def _places(made: Apply, view: View, axis: int, count: Dim) -> Kernel:
+    (mask,), output = made.arguments, made.result
+    loops = _loops("%i", mask.type.shape)
+    flags = view(mask, _index(loops), loops, "searched for true elements")
+    return PlacesKernel(output.name, output, flags, loops, axis, count)
 
 
 def _scatter(made: Apply, view: View, kind: str, axis: int) -> list[Kernel]:

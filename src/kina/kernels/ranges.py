@@ -1,16 +1,19 @@
 """The largest that a size can be, whatever the step: what memory is planned with.
 
 Loops make sizes: how many steps were made so far, and in the end. Both lie between 0 and the loop's bound, so that a
-size which mentions them is at most what its growing parts are at the bound and its shrinking parts at 0.
+size which mentions them is at most what its growing parts are at the bound and its shrinking parts at 0. A size that
+is read from a value has a bound where a check says so; else nothing is known of it before it is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from kina.core.ir import Check, For, Open, Statement, While, blocks_of
 from kina.diagnostics import KinaError
 from kina.dims.atoms import Atom, CeilDiv, FloorDiv, Maximum, Minimum, Modulo, Variable, parts
-from kina.dims.dim import Dim, ceil_div, constant, floor_div, maximum, minimum, of_monomial
+from kina.dims.dim import Dim, ceil_div, constant, floor_div, maximum, minimum, of_monomial, variable
+from kina.dims.proposition import And, Comparison, Proposition
 
 Range = tuple[str, Dim]
 """A size that a loop makes, and its bound, which may mention sizes that loops outside make."""
@@ -20,6 +23,43 @@ _ZERO = constant(0)
 
 class NoBound(KinaError):
     """A size that is neither growing nor shrinking in a way that is understood."""
+
+
+def made_sizes(statements: Sequence[Statement]) -> Iterator[tuple[str, Dim | None]]:
+    """The sizes that loops make and that are read from values, in order, each with a bound where there is one."""
+    for number, statement in enumerate(statements):
+        match statement:
+            case For(index=index, bound=bound):
+                yield index, bound
+            case While(index=index, steps=steps, bound=most):
+                yield index, most
+                yield steps, most
+            case Open(dimension=name, facts=facts):
+                claims = [*facts, *_checked_at_once(statements[number + 1 :])]
+                yield name, next((b for claim in claims if (b := _bound_in(claim, name)) is not None), None)
+        for block in blocks_of(statement):
+            yield from made_sizes(block.statements)
+
+
+def _checked_at_once(statements: Sequence[Statement]) -> Iterator[Proposition]:
+    """The propositions that are checked before anything else is done."""
+    for statement in statements:
+        if not isinstance(statement, Check):
+            return
+        yield statement.proposition
+
+
+def _bound_in(claim: Proposition, name: str) -> Dim | None:
+    """The most that a size is where a proposition holds that bounds it."""
+    size = variable(name)
+    match claim:
+        case Comparison("<=" | "=", left, right) | Comparison(">=", right, left) if left is size:
+            return right if name not in right.variables else None
+        case Comparison("<", left, right) | Comparison(">", right, left) if left is size:
+            return right - 1 if name not in right.variables else None
+        case And(items):
+            return next((b for item in items if (b := _bound_in(item, name)) is not None), None)
+    return None
 
 
 def at_most(d: Dim, ranges: Sequence[Range]) -> Dim:

@@ -31,7 +31,7 @@ from kina.dims.dim import Dim, constant, variable
 from kina.dims.proposition import Comparison, Proposition, negate
 from kina.dims.prover import Facts
 from kina.kernels.ir import Carried, Choice, Kernel, Loop, LoopKernel, Repeat, Step
-from kina.kernels.own import OF_THEIR_OWN
+from kina.kernels.own import has_own_kernel
 from kina.kernels.ranges import NoBound, at_most
 from kina.ops.base import Operation
 from kina.ops.guarded import Safe
@@ -51,18 +51,13 @@ def refuse_unknown_forms(function: Function) -> None:
                 f"{function.name}: {statement.operation.name} cannot be compiled yet; "
                 "the reference interpreter runs it (`.reference`)"
             )
-        if isinstance(statement, Open):
-            what = "sizes from values"
-            raise KinaError(
-                f"{function.name}: {what} cannot be compiled yet; the reference interpreter runs them (`.reference`)"
-            )
 
 
 def _is_refused(operation: Operation) -> bool:
     """Whether there is no kernel for it. What may end the program was guarded before (`kina.passes.guard`)."""
     if operation.may_end and not isinstance(operation, Safe):
         return True
-    return not operation.fusible and not isinstance(operation, OF_THEIR_OWN)
+    return not operation.fusible and not has_own_kernel(operation)
 
 
 def dimensions_of(statement: Statement) -> tuple[str, ...]:
@@ -72,6 +67,8 @@ def dimensions_of(statement: Statement) -> tuple[str, ...]:
             return (index,)
         case While(index=index, steps=steps):
             return (index, steps)
+        case Open(dimension=name):
+            return (name,)
         case _:
             return ()
 
@@ -96,7 +93,7 @@ class Region:
     ) -> tuple[Step, Reasons]:
         """What it becomes; `entries` are the kernels that compute the starts."""
         match self.statement:
-            case Check() | Require():
+            case Check() | Require() | Open():
                 return self.statement, {}
             case If():
                 return self._choice(self.statement, fuse_block, facts)
@@ -152,8 +149,8 @@ def _assuming(facts: Facts, claim: Proposition | None) -> Facts:
 def _reads(statement: Statement) -> Iterator[Value]:
     """Values made outside that a region reads while it runs, other than what its states start as."""
     match statement:
-        case Require(condition=condition):
-            yield condition
+        case Require(condition=value) | Open(value=value):
+            yield value
         case If(condition=condition) if isinstance(condition, Value):
             yield condition
     inside = set(statement.states) if isinstance(statement, For | While) else set[Value]()

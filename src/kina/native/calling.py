@@ -17,24 +17,24 @@ from typing import Any
 import numpy as np
 
 from kina.core import interpreter
-from kina.core.ir import Require, Value, values_of
+from kina.core.ir import Open, Require, Value, values_of
 from kina.diagnostics import KinaError
 from kina.dims import proposition
 from kina.dims.atoms import CeilDiv, FloorDiv, Maximum, Minimum, Modulo, Variable, parts
 from kina.dims.dim import Atom, Dim, product
+from kina.dims.proposition import Proposition
 from kina.kernels.ir import KernelProgram
 from kina.kernels.memory import bytes_of, plan_memory
 from kina.native.engine import Loaded
 from kina.native.entry import ALIGNMENT, ENTRY, FITS, MISPLACED, thread_bands, work_of
-from kina.native.pool import SMALL, Pool
-from kina.native.regions import demands_of
+from kina.native.layout import report_of
+from kina.native.pool import SMALL, Pool, Reserved
+from kina.native.regions import MOST, NO_MEMORY, TOO_LARGE, demands_of
 from kina.native.runtime import threads
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Run = Callable[[Mapping[str, int], Sequence[Array]], tuple[Array, ...]]
 
-MOST = 1 << 62
-"""Bytes, elements and indices stay below this in machine code."""
 _NO_ARENA = np.empty(0, np.uint8)
 
 
@@ -46,12 +46,14 @@ def compile_run(program: KernelProgram, code: Loaded, pool: Pool, scratch: int, 
     sizes = {name: f"n{k}" for k, name in enumerate(program.function.dimensions)}
     inputs = [f"x{k}" for k in range(len(program.inputs))]
     outputs = [f"y{k}" for k in range(len(program.outputs))]
-    words = len(sizes) + len(inputs) + len(outputs) + (2 if program.straight else 3)
+    plan = plan_memory(program)
+    late = {local for local, v in zip(outputs, program.outputs, strict=True) if program.known_with(v) is not None}
+    words = len(sizes) + len(inputs) + len(outputs) - len(late) + (2 if program.straight else 3)
     scope: dict[str, Any] = {
         "call": ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p)(code.address(ENTRY)),
         "code": code,  # unloaded when nothing holds it
         "pack": struct.Struct("@" + "q" * words).pack,
-        "ndarray": np.ndarray, "asarray": np.asarray, "empty": np.empty,
+        "ndarray": np.ndarray, "asarray": np.asarray, "empty": np.empty, "zeros": np.zeros,
         "result": pool.result, "take": pool.take, "give": pool.give, "nothing": _NO_ARENA,
         "threads": threads, "too_large": lambda at: _refuse_too_large(program, at),
         "refused": lambda status, at, given: _refused(scope["run"], status, at, given),
@@ -67,27 +69,34 @@ def compile_run(program: KernelProgram, code: Loaded, pool: Pool, scratch: int, 
     open_ = [local for local, v in zip(outputs, program.function.outputs, strict=True) if _is_open(program, v)]
     for local, value in zip(outputs, program.function.outputs, strict=True):
         scope[f"t_{local}"] = value.type.dtype.numpy
+        if local in late:
+            continue
         most = [program.most(product(list(value.type.shape)))] if local in open_ else value.type.shape
         shape = "(" + "".join(f"{_python(d, sizes)}, " for d in most) + ")"
         lines.append(f"b = {_python(program.most(bytes_of(value)), sizes)}")
         lines.append(f"{local} = empty({shape}, t_{local}) if b < {SMALL} else result({shape}, t_{local}, b)")
     lines += _team_and_arena(program, sizes, scratch, worth_a_thread)
-    objects = [f"id({local})" for local in (*inputs, *outputs, "arena")]
+    objects = [f"id({local})" for local in (*inputs, *outputs, "arena") if local not in late]
     after: list[str] = []
     if not program.straight:
         objects.append("id(report)")
-        scope["report_size"] = 1 + len(program.sizes)
+        report = report_of(program, plan)
+        scope["report_size"] = report.words
         scope["failed"] = lambda status, at, given: _failed(program, status, at, given)
-        lines.append("report = empty(report_size, 'q')")
+        lines.append("report = zeros(report_size, 'q')")
         made = {name: f"m{k}" for k, name in enumerate(program.sizes)}
-        after = [f"status, {''.join(f'{local}, ' for local in made.values())} = report.tolist()"]
+        after = [f"status, {''.join(f'{local}, ' for local in made.values())}*_ = report.tolist()"]
         known = ", ".join(f"{name!r}: {local}" for name, local in made.items())
         after.append(f"if status: failed(status, {{**sizes, {known}}}, inputs)")
-        scope["trimmed"] = _trimmed
-        for local, value in zip(outputs, program.function.outputs, strict=True):
+        scope |= {"trimmed": _trimmed, "Reserved": Reserved, "slots": report.places}
+        if report.places:
+            lines.append("reserved = Reserved(report, slots)")
+        for local, stored, value in zip(outputs, program.outputs, program.function.outputs, strict=True):
             if local in open_:
                 shape = "(" + "".join(f"{_python(d, {**sizes, **made})}, " for d in value.type.shape) + ")"
-                after.append(f"{local} = trimmed({local}, {shape})")
+                place = next((at for p, at in zip(plan.late, report.places, strict=True) if stored in p.values), None)
+                taken = f"reserved.result({place}, {shape}, t_{local})"
+                after.append(f"{local} = " + (taken if local in late else f"trimmed({local}, {shape})"))
     lines += [
         f"status = call(pack({', '.join([*sizes.values(), *objects, 'team'])}))",
         "if arena is not nothing: give(arena)",
@@ -102,7 +111,7 @@ def compile_run(program: KernelProgram, code: Loaded, pool: Pool, scratch: int, 
 
 def _team_and_arena(program: KernelProgram, sizes: Mapping[str, str], scratch: int, worth: int) -> list[str]:
     work = " + ".join(_python(program.late(work_of(kernel)), sizes) for kernel in program.kernels) or "0"
-    places = plan_memory(program).places
+    places = plan_memory(program).early
     padded = [f"(({_python(place.size, sizes)}) + {ALIGNMENT - 1} & -{ALIGNMENT})" for place in places]
     lines = [f"team = threads() if {work} >= {worth} else 1"]
     own = f"({scratch} + ({_python(thread_bands(program), sizes)})) * team"
@@ -124,17 +133,38 @@ def _trimmed(x: Array, shape: tuple[int, ...]) -> Array:
 
 def _failed(program: KernelProgram, status: int, sizes: Mapping[str, int], inputs: Sequence[Array]) -> None:
     """Raises KinaError for the check that ended the program. One without a message leaves that to the reference."""
-    demand = demands_of(program.steps)[status - 1]
+    how, number = divmod(status, TOO_LARGE)
+    demand = demands_of(program.steps)[number - 1]
     where = f"{demand.span}: " if demand.span else ""
+    if isinstance(demand, Open):
+        raise KinaError(where + _not_opened(program, demand, how * TOO_LARGE, sizes))
     if isinstance(demand, Require):
         if not demand.message:
             interpreter.run(program.function, {n: sizes[n] for n in program.function.dimensions}, inputs)
             raise AssertionError("internal fault in Kina: native code found a fault that the reference does not")
         raise KinaError(f"{where}{demand.message}")
+    claim = demand.proposition
+    raise KinaError(f"{where}the assertion {claim} does not hold for {_at(program, claim, sizes)}")
+
+
+def _at(program: KernelProgram, claim: Proposition, sizes: Mapping[str, int]) -> str:
+    """The sizes at which a proposition does not hold: the function's, and those that it mentions."""
     told = (*program.function.dimensions, *program.sizes)
-    named = [n for n in told if n in program.function.dimensions or n in proposition.variables(demand.proposition)]
-    at = ", ".join(f"{name} = {sizes[name]}" for name in named)
-    raise KinaError(f"{where}the assertion {demand.proposition} does not hold for {at}")
+    named = [n for n in told if n in program.function.dimensions or n in proposition.variables(claim)]
+    return ", ".join(f"{name} = {sizes[name]}" for name in named)
+
+
+def _not_opened(program: KernelProgram, step: Open, how: int, sizes: Mapping[str, int]) -> str:
+    """Why a value did not become a dimension."""
+    name, size = step.dimension, sizes[step.dimension]
+    if how == TOO_LARGE:
+        return f"{name} is {size}, and what depends on it would have more bytes than can be addressed"
+    if how == NO_MEMORY:
+        return f"{name} is {size}, and there is no memory for what depends on it"
+    if size < 0:
+        return f"{name} would be {size}, and a dimension is not negative"
+    claim = next(fact for fact in step.facts if not proposition.holds(fact, sizes))
+    return f"{claim} does not hold for {_at(program, claim, sizes)}"
 
 
 def _refused(run: Run, status: int, sizes: Mapping[str, int], inputs: Sequence[Array]) -> tuple[Array, ...]:
@@ -165,6 +195,8 @@ def _refuse_too_large(program: KernelProgram, sizes: Mapping[str, int]) -> None:
     """Raises KinaError where a value would have more bytes than an index can count (axes of size 0 aside)."""
     for value in values_of(program.function):
         size = value.type.dtype.itemsize
+        if program.known_with(value) is not None:
+            continue  # it is measured when its size is known
         for d in value.type.shape:
             size *= max(1, program.most(d).evaluate(sizes))
         if size >= MOST:

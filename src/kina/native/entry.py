@@ -15,16 +15,17 @@ from pathlib import Path
 
 from kina.dims.dim import Dim, constant, maximum, product
 from kina.kernels.expressions import children, most_steps
-from kina.kernels.ir import BandKernel, GemmKernel, Kernel, KernelProgram, OrderKernel, ScatterKernel
+from kina.kernels.ir import BandKernel, GemmKernel, Kernel, KernelProgram, OrderKernel, PlacesKernel, ScatterKernel
 from kina.kernels.memory import MemoryPlan, plan_memory
 from kina.native.bands import band_bytes
 from kina.native.code import Code
 from kina.native.contraction import gemm_dtype
 from kina.native.functions import Functions
 from kina.native.gemm_library import gemm_declaration
-from kina.native.layout import Layout, layout_of, load_sizes, sizes_of
+from kina.native.layout import Layout, Report, layout_of, load_sizes, report_of, sizes_of
 from kina.native.machine import Machine
 from kina.native.mathematics import DECLARED_LIBRARY
+from kina.native.picking import COUNT_BYTES
 from kina.native.regions import Regions
 from kina.native.schedule import has_row_reductions
 from kina.native.tiling import scratch_bytes
@@ -44,7 +45,8 @@ _DATA, _RANK, _SHAPE, _STRIDES = 0, 8, 16, 24
 
 def thread_scratch(program: KernelProgram, machine: Machine) -> int:
     """Bytes that each thread needs beside the temporaries."""
-    most = max((scratch_bytes(machine, dtype, 1) for dtype in gemm_dtypes(program)), default=0)
+    counts = COUNT_BYTES if any(isinstance(k, PlacesKernel) for k in program.kernels) else 0
+    most = max((scratch_bytes(machine, dtype, 1) for dtype in gemm_dtypes(program)), default=counts)
     return -(-most // ALIGNMENT) * ALIGNMENT
 
 
@@ -80,13 +82,15 @@ def _emitters() -> str:
 def module_of(program: KernelProgram, machine: Machine) -> str:
     """The LLVM module, as text."""
     layout = layout_of(program)
-    functions = Functions(program, layout, machine)
+    scratch = thread_scratch(program, machine)
+    functions = Functions(program, layout, machine, scratch)
     plan = plan_memory(program)
-    regions = Regions(program, layout, plan, functions, thread_scratch(program, machine), thread_bands(program))
+    regions = Regions(program, layout, plan, functions, scratch, thread_bands(program))
     first = regions.steps(program.steps)
-    body = _body(program, layout, first)
+    body = _body(program, layout, report_of(program, plan), first)
     texts = [*functions.texts, *regions.texts, body, _entry(program, layout, plan)]
     declarations = [*DECLARED_LIBRARY, "declare void @kina_run(ptr, ptr, i64)", "declare void @kina_barrier(i64)"]
+    declarations += ["declare void @kina_reserve(ptr, i64)"]
     declarations += [gemm_declaration(dtype) for dtype in gemm_dtypes(program)]
     return "\n\n".join(["\n".join(declarations), *texts]) + "\n\n!0 = !{i32 1}\n"
 
@@ -100,7 +104,7 @@ def gemm_dtypes(program: KernelProgram) -> list[str]:
 # ---------------------------------------------------------------- the body and the entry
 
 
-def _body(program: KernelProgram, layout: Layout, first: str) -> str:
+def _body(program: KernelProgram, layout: Layout, report: Report, first: str) -> str:
     """What each thread does. Where there are loops each has a block of its own, and the first one tells how it went."""
     code = Code({})
     if program.straight:
@@ -114,10 +118,11 @@ def _body(program: KernelProgram, layout: Layout, first: str) -> str:
     tell, done = code.fresh_label("tell"), code.fresh_label("done")
     code.do(f"br i1 {code.let('icmp eq i64 %tid, 0')}, label %{tell}, label %{done}")
     code.label(tell)
-    code.do(f"store i64 {status}, ptr {_place(code, '%args', layout.status)}")
-    for at in layout.made.values():
-        found = code.let(f"load i64, ptr {_place(code, block, at)}")
-        code.do(f"store i64 {found}, ptr {_place(code, '%args', at)}")
+    told = code.let(f"load ptr, ptr {_place(code, block, layout.report)}")
+    code.do(f"store i64 {status}, ptr {_place(code, told, report.outcome)}")
+    for name, at in report.made.items():
+        found = code.let(f"load i64, ptr {_place(code, block, layout.made[name])}")
+        code.do(f"store i64 {found}, ptr {_place(code, told, at)}")
     code.do(f"br label %{done}")
     code.label(done)
     code.do("ret void")
@@ -130,6 +135,8 @@ def work_of(kernel: Kernel) -> Dim:
         return work_of(kernel.first) + work_of(kernel.middle) + work_of(kernel.last)
     if isinstance(kernel, GemmKernel):
         return product([loop.extent for loop in kernel.batch]) * kernel.m * kernel.n * kernel.k
+    if isinstance(kernel, PlacesKernel):
+        return product([loop.extent for loop in kernel.loops]) * 2
     if isinstance(kernel, ScatterKernel):
         return product(list(kernel.output.type.shape)) + product(list(kernel.updates.value.type.shape))
     rows = product([loop.extent for loop in kernel.rows])
@@ -154,34 +161,32 @@ def _steps(e: Scalar) -> Dim:
 def _entry(program: KernelProgram, layout: Layout, plan: MemoryPlan) -> str:
     """Reads the array objects into a block of `Layout`, and runs the body on the threads.
 
-    Its block has the sizes, then the addresses of the array objects: inputs, outputs, the arena, and where there are
-    loops or branches the report, which gets the status and the sizes that they made; then the threads.
+    Its block has the sizes, then the addresses of the array objects: inputs, outputs (those whose sizes are bounded
+    when it starts), the arena, and where there are loops, branches or checks the report; then the threads.
     """
     code = Code(sizes_of(layout))
     block = code.at_entry(f"alloca [{layout.words} x i64], align {ALIGNMENT}", "args")
     for number in layout.sizes.values():
         code.do(f"store i64 %size.{number}, ptr {_place(code, block, number)}")
+    outputs = [at for value, at in layout.outputs.items() if program.known_with(value) is None]
     extra = 1 if program.straight else 2
-    objects = [_object(code, len(layout.sizes) + n) for n in range(len(layout.inputs) + len(layout.outputs) + extra)]
+    objects = [_object(code, len(layout.sizes) + n) for n in range(len(layout.inputs) + len(outputs) + extra)]
     *given, arena = objects if program.straight else objects[:-1]
     _read_inputs(code, layout, given[: len(layout.inputs)], block)
-    for at, object_ in zip(layout.outputs.values(), given[len(layout.inputs) :], strict=True):
+    for at, object_ in zip(outputs, given[len(layout.inputs) :], strict=True):
         code.do(f"store i64 {_field(code, object_, _DATA)}, ptr {_place(code, block, at)}")
     here = _field(code, arena, _DATA)
-    for place in plan.places:
+    for place in plan.early:
         for value in place.values:
             code.do(f"store i64 {here}, ptr {_place(code, block, layout.temporaries[value])}")
         padded = code.let(f"add i64 {code.dim(place.size)}, {ALIGNMENT - 1}")
         rounded = code.let(f"and i64 {padded}, {-ALIGNMENT}")
         here = code.let(f"add i64 {here}, {rounded}")
     code.do(f"store i64 {here}, ptr {_place(code, block, layout.scratch)}")
+    if not program.straight:
+        code.do(f"store i64 {_field(code, objects[-1], _DATA)}, ptr {_place(code, block, layout.report)}")
     threads = code.let(f"load i64, ptr {_place(code, '%args', len(layout.sizes) + len(objects))}")
     code.do(f"call void @kina_run(ptr @body, ptr {block}, i64 {threads})")
-    if not program.straight:
-        report = code.let(f"inttoptr i64 {_field(code, objects[-1], _DATA)} to ptr")
-        for number, at in enumerate((layout.status, *layout.made.values())):
-            found = code.let(f"load i64, ptr {_place(code, block, at)}")
-            code.do(f"store i64 {found}, ptr {_place(code, report, number)}")
     code.do(f"ret i64 {FITS}")
     return code.function(f"i64 @{ENTRY}(ptr %args)", load_sizes(layout, given=True))
 

@@ -17,6 +17,7 @@ from kina.kernels.ir import (
     LoopKernel,
     Operand,
     OrderKernel,
+    PlacesKernel,
     ScatterKernel,
     Single,
 )
@@ -28,6 +29,7 @@ from kina.native.layout import Layout, load_sizes, sizes_of, word
 from kina.native.loops import LoopEmitter
 from kina.native.machine import Machine
 from kina.native.ordering import emit_order
+from kina.native.picking import emit_places
 from kina.native.scattering import emit_scatter
 from kina.native.schedule import part_of
 from kina.types import Shape
@@ -45,19 +47,20 @@ class _Form:
 
 
 class Functions:
-    """Emits functions as they are asked for; `texts` are all so far."""
+    """Emits functions as they are asked for; `texts` are all so far. Each thread has `scratch` bytes of its own."""
 
-    def __init__(self, program: KernelProgram, layout: Layout, machine: Machine) -> None:
+    def __init__(self, program: KernelProgram, layout: Layout, machine: Machine, scratch: int) -> None:
         self.texts: list[str] = []
         self._program = program
         self._layout = layout
         self._machine = machine
+        self._scratch = scratch
         self._known: dict[str, str] = {}
 
     def call(self, kernel: Single, arguments: str, *, band: bool = False) -> str:
         """The instruction that runs a kernel.
 
-        A loop kernel and an order take `ptr args, i64 begin, i64 end`, a range of their tasks; a product and a scatter
+        A loop kernel and an order take `ptr args, i64 begin, i64 end`, a range of their tasks; others
         `ptr args, i64 tid, i64 n`; with `band`, which some rows of one batch are, a product takes `ptr args, i64 batch,
         i64 first, i64 rows, i64 tid`.
         """
@@ -116,6 +119,10 @@ class Functions:
             case ScatterKernel() as kernel:
                 emit_scatter(code, kernel, buffers, part_of)
                 return "i64 %tid, i64 %n"
+            case PlacesKernel() as kernel:
+                scratch = word(code, self._layout.scratch, "ptr", "scratch")
+                emit_places(code, kernel, buffers, part_of, scratch, self._scratch)
+                return "i64 %tid, i64 %n"
             case GemmKernel() as kernel:
                 scratch = word(code, self._layout.scratch, "ptr", "scratch")
                 emitter = ContractionEmitter(code, kernel, self._machine, buffers, scratch)
@@ -141,6 +148,8 @@ def _numbered(kernel: Single, values: tuple[Value, ...]) -> Single:
             return replace(kernel, name="", output=output, left=of(left), right=of(right))
         case OrderKernel(keys=keys):
             return replace(kernel, name="", output=output, keys=of(keys))
+        case PlacesKernel(mask=mask):
+            return replace(kernel, name="", output=output, mask=of(mask))
         case ScatterKernel(x=x, ids=ids, updates=updates):
             return replace(kernel, name="", output=output, x=of(x), ids=of(ids), updates=of(updates))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kina.core.ir import Value
 from kina.kernels.ir import KernelProgram
+from kina.kernels.memory import MemoryPlan
 from kina.native.code import Code
 
 
@@ -17,22 +18,44 @@ class Layout:
     sizes: Mapping[str, int]
     """The function's dimensions, which are given."""
     made: Mapping[str, int]
-    """The dimensions that loops make."""
+    """The dimensions that loops make and that are read from values."""
     inputs: Mapping[Value, int]
     outputs: Mapping[Value, int]
     temporaries: Mapping[Value, int]
     scratch: int
-    status: int
-    """Which check failed, or 0: for programs with loops or branches."""
+    report: int
+    """The address of the report, where all threads and the caller tell each other things: of programs with loops,
+    branches or checks."""
 
     @property
     def words(self) -> int:
-        return self.status + 1
+        return self.report + 1
 
     @property
     def places(self) -> Mapping[Value, int]:
         """Where the address of each value stands."""
         return {**self.temporaries, **self.outputs, **self.inputs}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Where things stand in the report, in words: the outcome, what each dimension that was made is at last, then for
+    each place of memory that was taken while the program ran its address and its size in bytes."""
+
+    made: Mapping[str, int]
+    places: tuple[int, ...]
+
+    outcome = 0
+
+    @property
+    def words(self) -> int:
+        return 1 + len(self.made) + 2 * len(self.places)
+
+
+def report_of(program: KernelProgram, plan: MemoryPlan) -> Report:
+    """The report of a program."""
+    made = {name: 1 + n for n, name in enumerate(program.sizes)}
+    return Report(made, tuple(1 + len(made) + 2 * n for n in range(len(plan.late))))
 
 
 def layout_of(program: KernelProgram) -> Layout:

@@ -5,8 +5,10 @@ A result's memory comes back when the last array that views it is gone. Small bl
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -69,6 +71,51 @@ def _size_class(size: int) -> int:
 
 
 POOL = Pool()
+
+
+# ---------------------------------------------------------------- memory taken by machine code
+
+
+_free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(("free", ctypes.CDLL(None)))
+
+
+class Reserved:
+    """The memory that a run takes, by the slots of its report (an address and a size, see `runtime`).
+
+    What no result became the owner of is given back when this is dropped, however the run ended.
+    """
+
+    __slots__ = ("_free", "_report", "_slots")
+
+    def __init__(self, report: np.ndarray[Any, Any], slots: Sequence[int]) -> None:
+        self._report = report
+        self._slots = slots
+        self._free = _free  # the module's names may be gone at the end of the process
+
+    def result(self, slot: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, np.dtype[Any]]:
+        """The memory of a slot as a row-major array, to which it then belongs."""
+        memory = _Owned(int(self._report[slot]), shape, np.dtype(np.uint16) if dtype.kind == "V" else dtype)
+        self._report[slot] = 0
+        array = np.asarray(memory)
+        return array.view(dtype) if dtype.kind == "V" else array
+
+    def __del__(self) -> None:
+        for slot in self._slots:
+            self._free(int(self._report[slot]))
+
+
+class _Owned:
+    """Keeps memory that machine code took while arrays view it."""
+
+    __slots__ = ("__array_interface__", "_address", "_free")
+
+    def __init__(self, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self._address = address
+        self._free = _free
+        self.__array_interface__ = {"version": 3, "shape": shape, "typestr": dtype.str, "data": (address, False)}
+
+    def __del__(self) -> None:
+        self._free(self._address)
 
 
 class _Lease:

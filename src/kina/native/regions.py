@@ -4,14 +4,17 @@ Each list of steps and each loop is a function `(ptr args, i64 tid, i64 n) -> i6
 argument block of its own: there a loop writes the number of its step, where sizes are read, and the addresses of its
 states. They return 0, or the number of the check that failed, which all threads find alike. What threads share is
 written before a barrier and read after it.
+
+Sizes are read where a function begins, so that what follows the reading of a dimension is a function of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kina.core.ir import Check, Require, Value
-from kina.dims.dim import Dim
+from kina.core.ir import Check, Open, Require, Value
+from kina.dims.atoms import Atom, Maximum, Minimum, Modulo, Variable, parts
+from kina.dims.dim import Dim, variable
 from kina.dims.proposition import And, Comparison, Or, Proposition
 from kina.kernels.ir import (
     BandKernel,
@@ -21,6 +24,7 @@ from kina.kernels.ir import (
     KernelProgram,
     LoopKernel,
     OrderKernel,
+    PlacesKernel,
     Repeat,
     ScatterKernel,
     Step,
@@ -29,7 +33,7 @@ from kina.kernels.memory import MemoryPlan, bytes_of
 from kina.native.bands import band_tasks
 from kina.native.code import Code
 from kina.native.functions import Functions
-from kina.native.layout import Layout, load_sizes, sizes_of, word
+from kina.native.layout import Layout, load_sizes, report_of, sizes_of, word
 from kina.native.ordering import order_tasks
 from kina.native.schedule import part_of, tasks_of
 
@@ -38,12 +42,20 @@ _WAIT = "call void @kina_barrier(i64 %n)"
 _RELATIONS = {"=": "eq", "!=": "ne", "<": "slt", "<=": "sle", ">": "sgt", ">=": "sge"}
 
 
-def demands_of(steps: Sequence[Step]) -> list[Check | Require]:
+Demand = Check | Require | Open
+"""What may end the program: a check, or a value that is no dimension."""
+TOO_LARGE, NO_MEMORY = 1 << 32, 2 << 32
+"""Added to the number of an `Open`: what depends on the dimension cannot be addressed, or there is no memory for it."""
+MOST = 1 << 62
+"""Bytes, elements and indices stay below this in machine code."""
+
+
+def demands_of(steps: Sequence[Step]) -> list[Demand]:
     """What has to hold while the program runs, in the order in which it is numbered: from 1."""
-    found: list[Check | Require] = []
+    found: list[Demand] = []
     for step in steps:
         match step:
-            case Check() | Require():
+            case Check() | Require() | Open():
                 found.append(step)
             case Repeat(test=test, body=body):
                 found += demands_of((*test, *body))
@@ -66,6 +78,7 @@ class Regions:
         self.texts: list[str] = []
         self._layout = layout
         self._plan = plan
+        self._slots = dict(zip(plan.late, report_of(program, plan).places, strict=True))
         self._functions = functions
         self._scratch = scratch
         self._bands = bands
@@ -73,12 +86,14 @@ class Regions:
         self._demands = {id(demand): number for number, demand in enumerate(demands_of(program.steps), 1)}
         self._count = 0
 
-    def steps(self, steps: Sequence[Step]) -> str:
-        """The name of a function that runs steps one after the other."""
+    def steps(self, steps: Sequence[Step], opened: Open | None = None) -> str:
+        """The name of a function that runs steps; first, what comes of a dimension that was `opened` before."""
         code = self._code()
+        if opened is not None:
+            self._opened(code, opened)
         for number, step in enumerate(steps, 1):
             match step:
-                case LoopKernel() | GemmKernel() | OrderKernel() | ScatterKernel() | BandKernel():
+                case LoopKernel() | GemmKernel() | OrderKernel() | ScatterKernel() | PlacesKernel() | BandKernel():
                     self._kernel(code, step)
                 case Repeat():
                     self._run(code, self._repeat(step))
@@ -94,6 +109,10 @@ class Regions:
                     found = self._truth(code, condition)
                     code.do(_WAIT)  # before another value takes the place of the condition
                     self._demand(code, found, step)
+                case Open():
+                    self._open(code, step)
+                    self._run(code, self.steps(steps[number:], step))
+                    break
         return self._finished(code, "steps")
 
     # ------------------------------------------------------------ kernels
@@ -102,7 +121,7 @@ class Regions:
         """This thread's part of a kernel's tasks."""
         if self._numbers[id(kernel)] in self._plan.waits:
             code.do(_WAIT)
-        if isinstance(kernel, GemmKernel | ScatterKernel):
+        if isinstance(kernel, GemmKernel | ScatterKernel | PlacesKernel):
             code.do(self._functions.call(kernel, _PARAMETERS))
             return
         tasks = code.dim(_tasks(kernel))
@@ -192,11 +211,11 @@ class Regions:
         code.label(joined)
         code.do(_WAIT)
 
-    def _demand(self, code: Code, truth: str, demand: Check | Require) -> None:
+    def _demand(self, code: Code, truth: str, demand: Demand, how: int = 0) -> None:
         fine, failed = code.fresh_label("fine"), code.fresh_label("failed")
         code.do(f"br i1 {truth}, label %{fine}, label %{failed}")
         code.label(failed)
-        code.do(f"ret i64 {self._demands[id(demand)]}")
+        code.do(f"ret i64 {self._demands[id(demand)] + how}")
         code.label(fine)
 
     def _truth(self, code: Code, value: Value) -> str:
@@ -213,6 +232,47 @@ class Regions:
                 for item in items:
                     total = code.let(f"{joint} i1 {total}, {self._holds(code, item)}")
                 return total
+
+    # ------------------------------------------------------------ dimensions from values
+
+    def _open(self, code: Code, step: Open) -> None:
+        """Reads a dimension."""
+        code.do(_WAIT)
+        pointer = code.let(f"inttoptr i64 {self._address(code, step.value)} to ptr")
+        size = code.let(f"load i64, ptr {pointer}")
+        code.do(_WAIT)  # before another value takes the place of this one
+        self._set(code, step.dimension, size)
+        self._demand(code, code.let(f"icmp sge i64 {size}, 0"), step)
+
+    def _opened(self, code: Code, step: Open) -> None:
+        """Checks what is said of a dimension, and takes the memory whose size is known with it."""
+        for fact in step.facts:
+            self._demand(code, self._holds(code, fact), step)
+        known = {place: slot for place, slot in self._slots.items() if place.known_with == step.dimension}
+        for place in known:
+            bytes_ = _magnitude(code, place.size)
+            self._demand(code, code.let(f"fcmp olt double {bytes_}, {float(MOST):.1f}"), step, TOO_LARGE)
+        for place, slot in known.items():
+            self._reserve(code, slot, code.dim(place.size))
+            address = code.let(f"load i64, ptr {self._report(code, slot)}")
+            self._demand(code, code.let(f"icmp ne i64 {address}, 0"), step, NO_MEMORY)
+            for value in place.values:
+                self._place(code, value, address)
+
+    def _reserve(self, code: Code, slot: int, size: str) -> None:
+        """One thread takes memory of at least a size, unless there is as much from the last time."""
+        take, taken = code.fresh_label("take"), code.fresh_label("taken")
+        code.do(f"br i1 {code.let('icmp eq i64 %tid, 0')}, label %{take}, label %{taken}")
+        code.label(take)
+        code.do(f"call void @kina_reserve(ptr {self._report(code, slot)}, i64 {size})")
+        code.do(f"br label %{taken}")
+        code.label(taken)
+        code.do(_WAIT)
+
+    def _report(self, code: Code, number: int) -> str:
+        """Where a word of the report is."""
+        report = word(code, self._layout.report, "ptr", "report")
+        return code.let(f"getelementptr inbounds i64, ptr {report}, i64 {number}")
 
     # ------------------------------------------------------------ the argument block
 
@@ -253,6 +313,32 @@ class Regions:
         name = f"{stem}{self._count}"
         self.texts.append(code.function(f"internal i64 @{name}({_PARAMETERS})", load_sizes(self._layout)))
         return name
+
+
+def _magnitude(code: Code, d: Dim) -> str:
+    """A bound of a size as a float, which does not wrap."""
+    total = "0.0"
+    for monomial, number in d.terms:
+        term = f"{float(abs(number)):.1f}"
+        for atom in monomial:
+            term = code.let(f"fmul double {term}, {_magnitude_of_atom(code, atom)}")
+        total = code.let(f"fadd double {total}, {term}")
+    return total
+
+
+def _magnitude_of_atom(code: Code, atom: Atom) -> str:
+    if isinstance(atom, Variable):
+        return code.let(f"sitofp i64 {code.dim(variable(atom.name))} to double")
+    first, second = (_magnitude(code, part) for part in parts(atom))
+    match atom:
+        case Minimum() | Maximum():
+            which = "minnum" if isinstance(atom, Minimum) else "maxnum"
+            return code.let(f"call double @llvm.{which}.f64(double {first}, double {second})")
+        case Modulo():
+            return second
+        case _:
+            at_least_one = code.let(f"call double @llvm.maxnum.f64(double {second}, double 1.0)")
+            return code.let(f"fadd double {code.let(f'fdiv double {first}, {at_least_one}')}, 1.0")
 
 
 def _tasks(kernel: LoopKernel | BandKernel | OrderKernel) -> Dim:

@@ -1,10 +1,12 @@
 """The thread pool as Python sees it: loaded once a process, sized by `KINA_THREADS` or `set_threads`.
 
-Generated code calls two functions, whose addresses `runtime_symbols()` gives to the linker:
+Generated code calls these functions, whose addresses `runtime_symbols()` gives to the linker:
 
 - `void kina_run(void (*body)(void *ctx, int64_t tid, int64_t n), void *ctx, int64_t n)`: runs `body` on n threads
   and returns when all are through. The body must use the `n` it is given: it may be less than was asked for.
 - `void kina_barrier(int64_t n)`: inside a body, all n threads wait for one another.
+- `void kina_reserve(struct { void *memory; int64_t size; } *slot, int64_t bytes)`: makes the memory at least so large,
+  without what was in it; null where there is none. It is the caller's, to be given back with `free`.
 
 Threads exist on Linux (x86-64 and 64-bit Arm); on other systems every run has one thread.
 """
@@ -24,7 +26,8 @@ from kina.native.runtime_ir import MAX_CPUS, has_threads, runtime_ir
 
 MAX_THREADS = 1024
 
-_ENTRIES = ("kina_run", "kina_barrier", "kina_set_cpus", "kina_after_fork")
+_CALLED = ("kina_run", "kina_barrier", "kina_reserve")
+_ENTRIES = (*_CALLED, "kina_set_cpus", "kina_after_fork")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,8 @@ def runtime() -> Runtime:
 
 def runtime_symbols() -> Mapping[str, int]:
     """What generated code may call, for `load(..., symbols=...)`."""
-    found = runtime()
-    return {"kina_run": found.run, "kina_barrier": found.barrier}
+    code = _load_once()
+    return {name: code.address(name) for name in _CALLED}
 
 
 def threads() -> int:

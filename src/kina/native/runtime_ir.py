@@ -36,7 +36,7 @@ def has_threads(machine: Machine) -> bool:
 def runtime_ir(machine: Machine) -> str:
     """The runtime's module. Elsewhere than on Linux every run has one thread."""
     if not has_threads(machine):
-        return _SINGLE
+        return _SINGLE + _MEMORY
     values = {
         "$FUTEX": str(_FUTEX_SYSCALL[machine.architecture]),
         "$PAUSE_DECLARATION": _PAUSE_DECLARATION[machine.architecture],
@@ -44,11 +44,39 @@ def runtime_ir(machine: Machine) -> str:
         "$SPIN": str(SPIN_PAUSES),
         "$MAX_CPUS": str(MAX_CPUS),
     }
-    text = _POOL
+    text = _POOL + _MEMORY
     for name, value in values.items():
         text = text.replace(name, value)
     return text
 
+
+_MEMORY = """
+declare ptr @aligned_alloc(i64, i64)
+declare void @free(ptr)
+
+; Makes `slot`, an address and a size in bytes, memory of at least `wanted` bytes; what was there is lost. The address
+; is 0 where there is no memory.
+define void @kina_reserve(ptr %slot, i64 %wanted) {
+entry:
+  %at = getelementptr i64, ptr %slot, i64 1
+  %old = load ptr, ptr %slot
+  %have = load i64, ptr %at
+  %none = icmp eq ptr %old, null
+  %small = icmp slt i64 %have, %wanted
+  %take = or i1 %none, %small
+  br i1 %take, label %new, label %done
+new:
+  call void @free(ptr %old)
+  %padded = add i64 %wanted, 127
+  %size = and i64 %padded, -64
+  %memory = call ptr @aligned_alloc(i64 64, i64 %size)
+  store ptr %memory, ptr %slot
+  store i64 %size, ptr %at
+  br label %done
+done:
+  ret void
+}
+"""
 
 _SINGLE = """
 define void @kina_run(ptr %body, ptr %ctx, i64 %wanted) {

@@ -59,6 +59,10 @@ class Safe(_Around):
     may_end = True
     """The reference ends the program here; native code at the check before."""
 
+    @property
+    def fusible(self) -> bool:  # type: ignore[override]
+        return self.guarded.fusible
+
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         return self.guarded.type(rule, *operands)
 
