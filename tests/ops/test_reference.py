@@ -54,6 +54,7 @@ SAMPLES = [
 JAX: dict[str, Callable[..., Any]] = {
     "dim_value": lambda dim: jnp.int64(dim), "position": lambda dim, n: jnp.int64(dim),
     "add": jnp.add, "sub": jnp.subtract, "mul": jnp.multiply, "div": jnp.divide, "pow": jnp.power,
+    "zero_mul": lambda x, y: jnp.where((x == 0) | (y == 0), 0, x * y), "stop_gradient": jax.lax.stop_gradient,
     "min": jnp.minimum, "max": jnp.maximum, "eq": jnp.equal, "ne": jnp.not_equal, "lt": jnp.less, "le": jnp.less_equal,
     "gt": jnp.greater, "ge": jnp.greater_equal, "logical_and": jnp.logical_and, "logical_or": jnp.logical_or,
     "logical_not": jnp.logical_not, "neg": jnp.negative, "abs": jnp.abs, "sign": jnp.sign, "exp": jnp.exp,
@@ -102,6 +103,18 @@ JAX: dict[str, Callable[..., Any]] = {
     "argsort": lambda x, axis: jnp.argsort(x, axis, stable=True),
     "arg_top_k": lambda x, axis, k: _arg_top_k(x, axis, k),
 }  # fmt: skip
+
+
+def _overlap_add(x: np.ndarray, axis: int, length: int, step: int, dilation: int) -> Any:
+    """The transpose, as JAX finds it, of taking the windows."""
+    count, size = x.shape[axis : axis + 2]
+    places = np.arange(count)[:, None] * step + np.arange(size) * dilation
+    whole = np.zeros((*x.shape[:axis], length, *x.shape[axis + 2 :]), x.dtype)
+    _, pull = jax.vjp(lambda given: jnp.take(given, places, axis), whole.astype(np.float64))
+    return np.asarray(pull(x.astype(np.float64))[0]).astype(x.dtype)
+
+
+JAX["overlap_add"] = _overlap_add
 
 
 def _arg_top_k(x: np.ndarray, axis: int, k: int) -> Any:

@@ -9,6 +9,8 @@ from kina.dims.proposition import Comparison, equal
 from kina.lazy import np
 from kina.ops.base import Array, Kind, Operation, Rule, Sample, argument, attribute, operation
 from kina.ops.scalar import Element, Index, Literal, Pieces, Scalar
+from kina.ops.shape import Reshape
+from kina.ops.terms import Term
 from kina.types import DType, Shape, Tensor
 
 _A, _B, _C, _N = map(variable, "ABCN")
@@ -56,6 +58,10 @@ class Slice(Operation):
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
         return Element(0, _moved(index, self.axis, index[self.axis] + self.start))
 
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        size = operands[0].shape[self.axis]
+        return Pad(self.axis, self.start, size - self.stop)(cotangent)
+
     @classmethod
     def samples(cls) -> Sequence[Sample]:
         return [
@@ -85,6 +91,9 @@ class Flip(Operation):
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
         last = operands[0].shape[self.axis] - 1
         return Element(0, _moved(index, self.axis, last - index[self.axis]))
+
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        return self(cotangent)
 
     @classmethod
     def samples(cls) -> Sequence[Sample]:
@@ -116,6 +125,9 @@ class Repeat(Operation):
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
         position = modulo(index[self.axis], operands[0].shape[self.axis])
         return Element(0, _moved(index, self.axis, position))
+
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        return cotangent.unflatten(self.axis, (self.n, operands[0].shape[self.axis])).sum([self.axis])
 
     @classmethod
     def samples(cls) -> Sequence[Sample]:
@@ -150,6 +162,9 @@ class Pad(Operation):
         zero = Literal(False if x.dtype is DType.BOOL else 0, x.dtype)
         inside = Element(0, _moved(index, self.axis, position - self.lo))
         return Pieces(position, ((self.lo, zero), (self.lo + size, inside), (self.lo + size + self.hi, zero)))
+
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        return cotangent.slice(self.axis, self.lo, self.lo + operands[0].shape[self.axis])
 
     @classmethod
     def samples(cls) -> Sequence[Sample]:
@@ -191,6 +206,10 @@ class Stack(Operation):
             return Element(0, inner)
         pieces = tuple((constant(n + 1), Element(n, inner)) for n in range(len(operands)))
         return Pieces(index[self.axis], pieces)
+
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        one = cotangent.slice(self.axis, constant(number), constant(number + 1))
+        return one.squeeze(self.axis)
 
     @classmethod
     def samples(cls) -> Sequence[Sample]:
@@ -236,6 +255,11 @@ class Unflatten(Operation):
         for n, i in enumerate(index[self.axis : end]):
             merged = merged + i * self._inner(n)
         return Element(0, (*index[: self.axis], merged, *index[end:]))
+
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        end = self.axis + len(self.sizes)
+        shape = cotangent.shape
+        return Reshape((*shape[: self.axis], operands[0].shape[self.axis], *shape[end:]))(cotangent)
 
     @classmethod
     def samples(cls) -> Sequence[Sample]:

@@ -7,7 +7,7 @@ lowering, the documentation page and the tests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, TypeVar, dataclass_transform
@@ -19,6 +19,8 @@ from kina.ops.scalar import Index, Scalar
 from kina.types import DType, Shape, Tensor
 
 if TYPE_CHECKING:
+    from kina.ops.terms import Term
+
     Array = np.ndarray[Any, np.dtype[Any]]
 else:
     Array = Any
@@ -147,6 +149,11 @@ class Operation:
     variadic: ClassVar[bool] = False
     """Whether the last operand may repeat (`concat a b c`)."""
     linear: ClassVar[bool] = False
+    """Whether it is linear in all operands that have tangents together, the others fixed: `concat`, `gather`."""
+    multilinear: ClassVar[bool] = False
+    """Whether it is linear in each operand that has a tangent, the others fixed: `matmul`."""
+    flat: ClassVar[bool] = False
+    """Whether its result has no tangent though operands and result are floats: `stop_gradient`."""
     keeps_dtype: ClassVar[bool] = True
     """Whether the result has the operands' dtype, so that a dtype wanted of it is one wanted of literal operands."""
     moves: ClassVar[bool] = False
@@ -180,6 +187,28 @@ class Operation:
         """What has to hold, as a Bool, lest the element at `index` ends the program; only where it `may_end`."""
         return None
 
+    def jvp(self, result: Term, operands: Sequence[Term], tangents: Sequence[Term | None]) -> Term | None:
+        """The result's tangent for those of the operands, of which at least one is given; None is zero.
+
+        It is linear in the tangents, and computed from them by operations that are (`transpose` is their adjoint), so
+        that it serves both directions. To be declared where it does not follow from linearity.
+        """
+        if self.flat:
+            return None
+        if self.linear:
+            given = zip(tangents, operands, strict=True)
+            return self(*(t or (x.zeros() if has_tangent(x.type) else x) for t, x in given))
+        if self.multilinear:
+            return total(self(*operands[:n], t, *operands[n + 1 :]) for n, t in enumerate(tangents) if t is not None)
+        raise NotImplementedError(f"{self.name} declares no derivative")
+
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term | None:
+        """For a linear operation: what of the result's cotangent the operand of that number gets; None is zero.
+
+        Of operands that it is linear in together, nothing but the types may be used.
+        """
+        raise NotImplementedError(f"{self.name} declares no transpose")
+
     @classmethod
     def samples(cls) -> Sequence[Sample]:
         raise NotImplementedError
@@ -210,8 +239,25 @@ class Operation:
                 changes[p.name] = tuple(d.substitute(replacement) for d in value)
         return replace(self, **changes) if changes else self  # type: ignore[type-var]
 
+    def __call__(self, *operands: Term) -> Term:
+        """The operation in an expression."""
+        return operands[0].builder.apply(self, operands)
+
     def __str__(self) -> str:
         return self.name
+
+
+def has_tangent(type_: Tensor) -> bool:
+    """Whether a tensor can change by little: integers, Bool and positions cannot."""
+    return type_.dtype.is_float
+
+
+def total(terms: Iterable[Term]) -> Term | None:
+    """Their sum; None is zero."""
+    result: Term | None = None
+    for term in terms:
+        result = term if result is None else result + term
+    return result
 
 
 def result_type(rule: Rule, operation: Operation, operands: tuple[Tensor, ...]) -> Tensor:

@@ -9,7 +9,14 @@ from kina.lazy import np
 from kina.ops.base import Array, DTypeClass, Operation, Rule, Sample, operation
 from kina.ops.precision import narrowed, widened
 from kina.ops.scalar import Call, Element, Index, Reduce, Scalar
+from kina.ops.terms import Term
 from kina.types import DType, Tensor
+
+
+def turned(x: Term) -> Term:
+    """The matrices of the last two axes, transposed."""
+    *batch, row, column = range(x.type.rank)
+    return x.transpose([*batch, column, row])
 
 
 @operation("matmul", family="contraction", torch="x @ y")
@@ -24,6 +31,7 @@ class Matmul(Operation):
     example = "[[1.0, 2.0]] @ [[3.0], [4.0]]  // [[11.0]]"
 
     operand_names = ("x", "y")
+    multilinear = True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         x, y = operands
@@ -54,6 +62,10 @@ class Matmul(Operation):
         left = widened(Element(0, (*batch, row, k)), x.dtype)
         right = widened(Element(1, (*batch, k, column)), x.dtype)
         return narrowed(Reduce("sum", "%k", x.shape[-1], Call("mul", (left, right))), x.dtype)
+
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        x, y = operands
+        return self(cotangent, turned(y)) if number == 0 else self(turned(x), cotangent)
 
     @classmethod
     def samples(cls) -> Sequence[Sample]:

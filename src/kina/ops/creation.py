@@ -10,6 +10,7 @@ from kina.dims.proposition import Comparison
 from kina.lazy import np
 from kina.ops.base import Array, DTypeClass, Kind, Operation, Parameter, Rule, Sample, argument, attribute, operation
 from kina.ops.scalar import Call, Cast, Element, Index, Literal, Pieces, Scalar, SizeValue
+from kina.ops.terms import Term
 from kina.types import DType, Shape, Tensor
 
 
@@ -126,6 +127,9 @@ class Full(Operation):
 
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
         return Element(0, ())
+
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        return cotangent.sum(range(cotangent.type.rank))
 
     @classmethod
     def samples(cls) -> Sequence[Sample]:

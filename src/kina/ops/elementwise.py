@@ -7,143 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
-from kina.dims.dim import Dim, variable
+from kina.dims.dim import variable
 from kina.lazy import np
-from kina.ops.base import (
-    Array,
-    DTypeClass,
-    Entry,
-    Kind,
-    Operation,
-    Parameter,
-    Rule,
-    Sample,
-    attribute,
-    declare,
-    operation,
-)
-from kina.ops.precision import narrowed, widened
+from kina.ops.base import Array, DTypeClass, Kind, Operation, Rule, Sample, attribute, operation
+from kina.ops.lifting import ElementwiseFunction, Expand, declare_function
 from kina.ops.scalar import Call, Element, Function, Index, Scalar
 from kina.ops.scalar import Cast as ScalarCast
 from kina.ops.scalar import Literal as Number
+from kina.ops.terms import Term
 from kina.types import DType, Tensor
-
-Expand = Callable[[tuple[Scalar, ...], DType, str], Scalar]
-"""From operands, their dtype and the variant to the scalar expression."""
-
-
-@dataclass(frozen=True, eq=False)
-class ElementwiseFunction:
-    """A function of scalars, lifted to tensors of one shape."""
-
-    name: str
-    documentation: str
-    torch: str
-    operands: tuple[str, ...]
-    accepts: DTypeClass
-    reference: Callable[..., Any]
-    lower: Expand
-    gives_bool: bool = False
-    choices: tuple[str, ...] = ()
-    positive: bool = False
-    """Whether samples should be positive (the function is undefined or NaN below zero)."""
-    condition: bool = False
-    """Whether the first operand is a Bool beside the others (`select`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Elementwise(Operation):
-    """An elementwise function applied to operands of one shape."""
-
-    function: ElementwiseFunction
-    variant: str = ""
-
-    family = "elementwise"
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return self.function.name
-
-    @classmethod
-    def parameters(cls) -> tuple[Parameter, ...]:
-        return ()
-
-    def arguments(self) -> Mapping[str, Any]:
-        return {"variant": self.variant} if self.variant else {}
-
-    def substitute(self, replacement: Mapping[str, Dim]) -> Operation:
-        return self
-
-    def type(self, rule: Rule, *operands: Tensor) -> Tensor:
-        f = self.function
-        for position in range(1, len(operands)):
-            rule.same_rank(0, position)
-            for axis in range(operands[0].rank):
-                rule.same_size((0, axis), (position, axis), "the size")
-        if f.condition:
-            rule.dtype(0, DTypeClass.BOOL)
-        first = 1 if f.condition else 0
-        rule.dtype(first, f.accepts)
-        for position in range(first + 1, len(operands)):
-            rule.same_dtype(first, position)
-        return operands[first].with_dtype(DType.BOOL) if f.gives_bool else operands[first]
-
-    def reference(self, *operands: Array) -> Array:
-        f = self.function
-        given = operands[-1].dtype
-        wide = [_widen(x) for x in operands]
-        with np.errstate(all="ignore"):
-            result = np.asarray(f.reference(*wide, self.variant) if f.choices else f.reference(*wide))
-        return result.astype(np.bool_ if f.gives_bool else given)
-
-    def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
-        dtype = operands[-1].dtype
-        elements = tuple(widened(Element(i, index), x.dtype) for i, x in enumerate(operands))
-        result = self.function.lower(elements, dtype.accumulator, self.variant)
-        return result if self.function.gives_bool else narrowed(result, dtype)
-
-
-def _widen(x: Array) -> Array:
-    """Half-precision operands are computed in F32 and rounded once at the end."""
-    return x.astype(np.float32) if DType.of_numpy(x.dtype) in (DType.F16, DType.BF16) else x
-
-
-def _samples(f: ElementwiseFunction) -> Sequence[Sample]:
-    shape = (variable("A"), variable("B"))
-    dtypes = {
-        DTypeClass.FLOAT: (DType.F32, DType.F64, DType.F16, DType.BF16),
-        DTypeClass.NUM: (DType.F32, DType.F64, DType.BF16, DType.I32, DType.I64, DType.U8),
-        DTypeClass.INT: (DType.I32, DType.I64),
-        DTypeClass.BOOL: (DType.BOOL,),
-        DTypeClass.ANY: (DType.F32, DType.I8, DType.BOOL),
-    }[f.accepts]
-    found = []
-    for dtype in dtypes:
-        for variant in f.choices or ("",):
-            operands = [Tensor(dtype, shape) for _ in f.operands]
-            if f.condition:
-                operands[0] = Tensor(DType.BOOL, shape)
-            found.append(Sample(Elementwise(f, variant), tuple(operands), f.positive))
-    return found
-
-
-def _declare(f: ElementwiseFunction) -> ElementwiseFunction:
-    parameters = (Parameter("variant", Kind.CHOICE, True, f.choices),) if f.choices else ()
-
-    def build(variant: str = "") -> Operation:
-        return Elementwise(f, variant)
-
-    declare(
-        Entry(
-            f.name, "elementwise", f.torch, f.documentation, f.operands, False, parameters, build, lambda: _samples(f),
-            keeps_dtype=not f.gives_bool, condition=f.condition,
-        )
-    )  # fmt: skip
-    return f
-
 
 # ---------------------------------------------------------------- lowering in terms of primitives
 
@@ -197,6 +71,28 @@ def _gelu(xs: tuple[Scalar, ...], dtype: DType, variant: str) -> Scalar:
     return (_gelu_erf if variant == "erf" else _gelu_tanh)(xs[0], dtype)
 
 
+def _zero_mul(xs: tuple[Scalar, ...], dtype: DType, _variant: str) -> Scalar:
+    zero = Number(0.0, dtype)
+    vanishes = call("or", call("eq", xs[0], zero), call("eq", xs[1], zero))
+    return call("select", vanishes, zero, call("mul", *xs))
+
+
+# ---------------------------------------------------------------- derivatives that take more than a line
+
+
+def _share(loses: Term, x: Term, y: Term) -> Term:
+    """What of a tangent goes to the one that wins: of equals, half to each; of a NaN, all to each, as in PyTorch."""
+    return loses.where(0, x.equals(y).where(0.5, 1, of=x), of=x)
+
+
+def _gelu_slope(x: Term, variant: str) -> Term:
+    if variant == "erf":
+        return 0.5 * ((x * math.sqrt(0.5)).erf() + 1) + x * (-0.5 * x * x).exp() * math.sqrt(0.5 / math.pi)
+    scale = math.sqrt(2 / math.pi)
+    tanh = (scale * (x + 0.044715 * x * x * x)).tanh()
+    return 0.5 * (tanh + 1) + 0.5 * scale * x * (1 - tanh * tanh) * (3 * 0.044715 * x * x + 1)
+
+
 # ---------------------------------------------------------------- meanings that NumPy lacks
 
 
@@ -228,7 +124,8 @@ def _numpy(name: str) -> Callable[..., Any]:
 def _binary(
     name: str, doc: str, torch: str, accepts: DTypeClass, reference: str, primitive: Function, **more: Any
 ) -> None:
-    _declare(ElementwiseFunction(name, doc, torch, _XY, accepts, _numpy(reference), _primitive(primitive), **more))
+    meaning = _numpy(reference)
+    declare_function(ElementwiseFunction(name, doc, torch, _XY, accepts, meaning, _primitive(primitive), **more))
 
 
 def _unary(
@@ -237,16 +134,28 @@ def _unary(
 ) -> None:  # fmt: skip
     expand = _primitive(lower) if isinstance(lower, str) else lower
     meaning = _numpy(reference) if isinstance(reference, str) else reference
-    _declare(ElementwiseFunction(name, doc, torch, _X, accepts, meaning, expand, **more))
+    declare_function(ElementwiseFunction(name, doc, torch, _X, accepts, meaning, expand, **more))
 
 
-_binary("add", "`x + y`. Integers wrap.", "x + y", _NUM, "add", "add")
-_binary("sub", "`x - y`. Integers wrap.", "x - y", _NUM, "subtract", "sub")
-_binary("mul", "`x * y`. Integers wrap.", "x * y", _NUM, "multiply", "mul")
-_binary("div", "`x / y` of floats, as IEEE says.", "x / y", _FLOAT, "true_divide", "div")
-_binary("pow", "`x ^ y` of floats.", "x ** y", _FLOAT, "power", "pow", positive=True)
-_binary("min", "The smaller; NaN if either is NaN.", "torch.minimum(x, y)", _NUM, "minimum", "min")
-_binary("max", "The larger; NaN if either is NaN.", "torch.maximum(x, y)", _NUM, "maximum", "max")
+_binary("add", "`x + y`. Integers wrap.", "x + y", _NUM, "add", "add", d=lambda x, y, z: (1, 1), linear=True)
+_binary("sub", "`x - y`. Integers wrap.", "x - y", _NUM, "subtract", "sub", d=lambda x, y, z: (1, -1), linear=True)
+_binary("mul", "`x * y`. Integers wrap.", "x * y", _NUM, "multiply", "mul", d=lambda x, y, z: (y, x), linear=True)
+declare_function(
+    ElementwiseFunction(
+        "zero_mul", "`x * y`, but 0 times anything, infinity and NaN included, is 0: what derivatives multiply by.",
+        "torch.where((x == 0) | (y == 0), 0, x * y)", _XY, _FLOAT, lambda x, y: np.where((x == 0) | (y == 0), 0, x * y),
+        _zero_mul, d=lambda x, y, z: (y, x), linear=True,
+    )
+)  # fmt: skip
+_binary("div", "`x / y` of floats, as IEEE says.", "x / y", _FLOAT, "true_divide", "div",
+        d=lambda x, y, z: (1 / y, -z / y))  # fmt: skip
+_binary("pow", "`x ^ y` of floats.", "x ** y", _FLOAT, "power", "pow", positive=True, d=lambda x, y, z: (
+    y.equals(0).where(0, y * x ** (y - 1), of=x), x.equals(0).both(y >= 0).where(0, z * x.log(), of=x)
+))  # fmt: skip
+_binary("min", "The smaller; NaN if either is NaN.", "torch.minimum(x, y)", _NUM, "minimum", "min",
+        d=lambda x, y, z: (_share(x > y, x, y), _share(y > x, x, y)))  # fmt: skip
+_binary("max", "The larger; NaN if either is NaN.", "torch.maximum(x, y)", _NUM, "maximum", "max",
+        d=lambda x, y, z: (_share(x < y, x, y), _share(y < x, x, y)))  # fmt: skip
 _binary("eq", "`x == y`.", "x == y", _ANY, "equal", "eq", gives_bool=True)
 _binary("ne", "`x != y`.", "x != y", _ANY, "not_equal", "ne", gives_bool=True)
 _binary("lt", "`x < y`.", "x < y", _NUM, "less", "lt", gives_bool=True)
@@ -257,56 +166,69 @@ _binary("logical_and", "`x && y` of each pair.", "x & y", _BOOL, "logical_and", 
 _binary("logical_or", "`x || y` of each pair.", "x | y", _BOOL, "logical_or", "or")
 
 _unary("logical_not", "`not x`.", "~x", "logical_not", "not", _BOOL)
-_unary("neg", "`-x`. Integers wrap.", "-x", "negative", "neg", _NUM)
-_unary("abs", "The absolute value; the smallest integer stays itself.", "x.abs()", "abs", "abs", _NUM)
-_unary("sign", "-1, 0 or 1; NaN stays NaN.", "x.sign()", "sign", _sign, _NUM)
-_unary("exp", "e to the x.", "x.exp()", "exp", "exp")
-_unary("log", "The natural logarithm; -inf at 0, NaN below.", "x.log()", "log", "log", positive=True)
-_unary("log1p", "`log (1 + x)`, exact near 0.", "x.log1p()", "log1p", "log1p", positive=True)
-_unary("expm1", "`exp x - 1`, exact near 0.", "x.expm1()", "expm1", "expm1")
-_unary("sqrt", "The square root; NaN below 0.", "x.sqrt()", "sqrt", "sqrt", positive=True)
+_unary("neg", "`-x`. Integers wrap.", "-x", "negative", "neg", _NUM, d=lambda x, y: -1, linear=True)
+_unary("abs", "The absolute value; the smallest integer stays itself.", "x.abs()", "abs", "abs", _NUM,
+       d=lambda x, y: x.sign())  # fmt: skip
+_unary("sign", "-1, 0 or 1; NaN stays NaN.", "x.sign()", "sign", _sign, _NUM, d=lambda x, y: 0)
+_unary("exp", "e to the x.", "x.exp()", "exp", "exp", d=lambda x, y: y)
+_unary("log", "The natural logarithm; -inf at 0, NaN below.", "x.log()", "log", "log", positive=True,
+       d=lambda x, y: 1 / x)  # fmt: skip
+_unary("log1p", "`log (1 + x)`, exact near 0.", "x.log1p()", "log1p", "log1p", positive=True,
+       d=lambda x, y: 1 / (x + 1))  # fmt: skip
+_unary("expm1", "`exp x - 1`, exact near 0.", "x.expm1()", "expm1", "expm1", d=lambda x, y: y + 1)
+_unary("sqrt", "The square root; NaN below 0.", "x.sqrt()", "sqrt", "sqrt", positive=True, d=lambda x, y: 0.5 / y)
 _unary(
     "rsqrt", "`1 / sqrt x`; inf at 0.", "x.rsqrt()", lambda x: 1 / np.sqrt(x),
     lambda xs, d, _variant: _reciprocal(call("sqrt", xs[0]), d), positive=True,
+    d=lambda x, y: -0.5 * y / x,
 )  # fmt: skip
-_unary("recip", "`1 / x`.", "x.reciprocal()", lambda x: 1 / x, lambda xs, d, _variant: _reciprocal(xs[0], d))
-_unary("sin", "The sine of radians.", "x.sin()", "sin", "sin")
-_unary("cos", "The cosine of radians.", "x.cos()", "cos", "cos")
-_unary("tan", "The tangent of radians.", "x.tan()", "tan", "tan")
-_unary("tanh", "The hyperbolic tangent.", "x.tanh()", "tanh", "tanh")
-_unary("erf", "The error function.", "x.erf()", _erf, "erf")
-_unary("sigmoid", "`1 / (1 + exp (-x))`.", "x.sigmoid()", _np_sigmoid, _sigmoid)
+_unary("recip", "`1 / x`.", "x.reciprocal()", lambda x: 1 / x, lambda xs, d, _variant: _reciprocal(xs[0], d),
+       d=lambda x, y: -y * y)  # fmt: skip
+_unary("sin", "The sine of radians.", "x.sin()", "sin", "sin", d=lambda x, y: x.cos())
+_unary("cos", "The cosine of radians.", "x.cos()", "cos", "cos", d=lambda x, y: -x.sin())
+_unary("tan", "The tangent of radians.", "x.tan()", "tan", "tan", d=lambda x, y: y * y + 1)
+_unary("tanh", "The hyperbolic tangent.", "x.tanh()", "tanh", "tanh", d=lambda x, y: 1 - y * y)
+_unary("erf", "The error function.", "x.erf()", _erf, "erf", d=lambda x, y: 2 / math.sqrt(math.pi) * (-x * x).exp())
+_unary("sigmoid", "`1 / (1 + exp (-x))`.", "x.sigmoid()", _np_sigmoid, _sigmoid, d=lambda x, y: y * (1 - y))
 _unary(
     "relu", "`max x 0`; NaN stays NaN.", "F.relu(x)", lambda x: np.maximum(x, np.zeros((), x.dtype)),
     lambda xs, d, _variant: call("max", xs[0], Number(0, d)), _NUM,
+    d=lambda x, y: (x <= 0).where(0, 1, of=x),
 )  # fmt: skip
-_unary("silu", "`x * sigmoid x`, also called swish.", "F.silu(x)", lambda x: x / (1 + np.exp(-x)), _silu)
+_unary("silu", "`x * sigmoid x`, also called swish.", "F.silu(x)", lambda x: x / (1 + np.exp(-x)), _silu,
+       d=lambda x, y: x.sigmoid() * (x * (1 - x.sigmoid()) + 1))  # fmt: skip
 _unary("gelu", "`x * Phi(x)`: `erf` is exact, `tanh` the usual approximation.", "F.gelu(x, approximate=...)",
-       _np_gelu, _gelu, choices=("tanh", "erf"))  # fmt: skip
+       _np_gelu, _gelu, choices=("tanh", "erf"), d=lambda x, y, variant: _gelu_slope(x, variant))  # fmt: skip
 _unary(
     "softplus",
     "`log (1 + exp x)`, without overflow.",
     "F.softplus(x)",
     lambda x: np.logaddexp(x, np.zeros((), x.dtype)),
     _softplus,
+    d=lambda x, y: x.sigmoid(),
 )
-_unary("floor", "Rounded down.", "x.floor()", "floor", "floor")
-_unary("ceil", "Rounded up.", "x.ceil()", "ceil", "ceil")
-_unary("round", "Rounded to the nearest, ties to even.", "x.round()", "round", "round")
+_unary("floor", "Rounded down.", "x.floor()", "floor", "floor", d=lambda x, y: 0)
+_unary("ceil", "Rounded up.", "x.ceil()", "ceil", "ceil", d=lambda x, y: 0)
+_unary("round", "Rounded to the nearest, ties to even.", "x.round()", "round", "round", d=lambda x, y: 0)
 _unary("is_nan", "Whether x is NaN.", "x.isnan()", "isnan", "is_nan", gives_bool=True)
 
-_declare(
+declare_function(
     ElementwiseFunction(
         "select", "Where the condition holds `x`, else `y`.", "torch.where(c, x, y)", ("c", "x", "y"), _ANY,
         _numpy("where"),
         _primitive("select"), condition=True,
     )
 )  # fmt: skip
-_declare(
+declare_function(
     ElementwiseFunction(
         "clamp", "`min (max x low) high`.", "x.clamp(low, high)", ("x", "low", "high"), _NUM,
         lambda x, low, high: np.minimum(np.maximum(x, low), high),
         lambda xs, _dtype, _variant: call("min", call("max", xs[0], xs[1]), xs[2]),
+        d=lambda x, low, high, y: (
+            (x >= low).both(x <= high).where(1, 0, of=x),
+            (x < low).both(low < high).where(1, 0, of=x),
+            (x > high).either(high < low).where(1, 0, of=x),
+        ),
     )
 )  # fmt: skip
 
@@ -324,6 +246,7 @@ class Cast(Operation):
 
     to: DType = attribute(Kind.DTYPE)
     keeps_dtype = False
+    linear = True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         return operands[0].with_dtype(self.to)
@@ -341,6 +264,9 @@ class Cast(Operation):
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
         return ScalarCast(Element(0, index), self.to)
 
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        return cotangent.cast(operands[0].type.dtype)
+
     @classmethod
     def samples(cls) -> Sequence[Sample]:
         shape = (variable("A"), variable("B"))
@@ -351,6 +277,28 @@ class Cast(Operation):
             (DType.BOOL, DType.F32), (DType.I64, DType.F64),
         ]  # fmt: skip
         return [Sample(cls(to), (Tensor(source, shape),)) for source, to in pairs]
+
+
+@operation("stop_gradient", family="elementwise", torch="x.detach()")
+class StopGradient(Operation):
+    """`x` itself, which derivatives take for a constant."""
+
+    flat = True
+    moves = True
+
+    def type(self, rule: Rule, *operands: Tensor) -> Tensor:
+        return operands[0]
+
+    def reference(self, *operands: Array) -> Array:
+        return operands[0]
+
+    def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
+        return Element(0, index)
+
+    @classmethod
+    def samples(cls) -> Sequence[Sample]:
+        shape = (variable("A"), variable("B"))
+        return [Sample(cls(), (Tensor(dtype, shape),)) for dtype in (DType.F32, DType.BF16, DType.I64, DType.BOOL)]
 
 
 OperatorName = Literal[

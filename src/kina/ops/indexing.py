@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kina.dims.dim import Dim, constant, variable
+from kina.dims.dim import Dim, constant, product, variable
 from kina.dims.proposition import at_most
 from kina.lazy import np
 from kina.ops.base import Array, DTypeClass, Fault, Kind, Operation, Rule, Sample, argument, attribute, operation
+from kina.ops.creation import Iota
 from kina.ops.scalar import Call, Cast, Element, Index, Lookup, Scalar, SizeValue
+from kina.ops.terms import Term
 from kina.types import DType, Tensor
 
 _A, _B, _C, _D, _N = map(variable, "ABCDN")
@@ -97,6 +99,7 @@ class Gather(Operation):
 
     axis: int = attribute(Kind.AXIS)
     operand_names = ("table", "ids")
+    linear = True
     positions = 1
     reads_bounds = True
 
@@ -114,6 +117,9 @@ class Gather(Operation):
         end = self.axis + ids.rank
         place = (*index[: self.axis], variable(_AT), *index[end:])
         return Lookup(_AT, table.shape[self.axis], Element(1, index[self.axis : end]), Element(0, place))
+
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        return operands[0].zeros().scatter("add", self.axis, operands[1], cotangent)
 
     @classmethod
     def samples(cls) -> Sequence[Sample]:
@@ -144,6 +150,7 @@ class TakeAlong(Operation):
 
     axis: int = attribute(Kind.AXIS)
     operand_names = ("x", "ids")
+    linear = True
     positions = 1
     reads_bounds = True
 
@@ -164,6 +171,15 @@ class TakeAlong(Operation):
         place = moved(index, self.axis, variable(_AT))
         return Lookup(_AT, operands[0].shape[self.axis], Element(1, index), Element(0, place))
 
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        """Of one position a row, compared with every place; of several, added up by their places in the flat `x`."""
+        x, ids = operands
+        if ids.shape[self.axis] is constant(1):
+            places = x.create(Iota(DType.I64, x.shape[self.axis])).along(self.axis, x.shape)
+            here = places.equals(ids.broadcast(x.shape))
+            return here.where(cotangent.broadcast(x.shape), 0, of=cotangent.broadcast(x.shape))
+        return _put_along(x, ids, cotangent, self.axis)
+
     @classmethod
     def samples(cls) -> Sequence[Sample]:
         v, one = _D + 1, constant(1)
@@ -176,6 +192,20 @@ class TakeAlong(Operation):
         ]
         dtypes = (DType.F64, DType.BF16, DType.I64, DType.BOOL)
         return [*found, *(Sample(cls(1), (Tensor(dtype, (_A, v)), positions(v, _A, _B))) for dtype in dtypes)]
+
+
+def _put_along(x: Term, ids: Term, updates: Term, axis: int) -> Term:
+    """Zeros of the type of `x`, to whose rows along the axis updates are added where `ids` say."""
+    to_last = [a for a in range(x.type.rank) if a != axis] + [axis]
+    size, rows = x.shape[axis], product([x.shape[a] for a in to_last[:-1]])
+    ids, updates = ids.transpose(to_last), updates.transpose(to_last)
+    starts = x.create(Iota(DType.I64, rows))
+    starts = (starts * starts.size(size)).reinterpret((*ids.shape[:-1], constant(1))).broadcast(ids.shape)
+    flat = ToIdx(rows * size, "take_along")((starts + ids).reinterpret((product(list(ids.shape)),)))
+    zeros = x.full(0, (rows * size,))
+    put = zeros.scatter("add", 0, flat, updates.reinterpret(flat.shape))
+    back = [to_last.index(a) for a in range(len(to_last))]
+    return put.reinterpret(tuple(x.shape[a] for a in to_last)).transpose(back)
 
 
 @operation("one_hot", family="indexing", torch="F.one_hot(ids, n)")
@@ -229,6 +259,7 @@ class DynamicSlice(Operation):
     axis: int = attribute(Kind.AXIS)
     n: Dim = argument(Kind.SIZE)
     operand_names = ("x", "start")
+    linear = True
     positions = 1
     reads_bounds = True
 
@@ -250,6 +281,9 @@ class DynamicSlice(Operation):
         place = moved(index, self.axis, index[self.axis] + variable(_AT))
         extent = operands[0].shape[self.axis] - self.n + 1
         return Lookup(_AT, extent, Element(1, ()), Element(0, place))
+
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        return operands[0].zeros().update_slice(self.axis, cotangent, operands[1])
 
     @classmethod
     def samples(cls) -> Sequence[Sample]:

@@ -10,6 +10,7 @@ from kina.ops.base import Array, DTypeClass, Kind, Operation, Rule, Sample, attr
 from kina.ops.precision import narrowed, widened
 from kina.ops.reductions import finite_shift, loop_variable
 from kina.ops.scalar import Call, Element, Index, Reduce, Scalar
+from kina.ops.terms import Term
 from kina.types import DType, Tensor
 
 
@@ -64,6 +65,12 @@ class Softmax(_Softmax):
             shifted, total = self._numpy_parts(operands[0])
             return np.asarray(np.exp(shifted) / total).astype(operands[0].dtype)
 
+    def jvp(self, result: Term, operands: Sequence[Term], tangents: Sequence[Term | None]) -> Term:
+        (tangent,) = tangents
+        assert tangent is not None
+        scaled = tangent.zero_mul(result)
+        return scaled - scaled.sum_keep([self.axis]).broadcast(result.shape).zero_mul(result)
+
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
         shifted, total = self._parts(operands[0], index)
         return narrowed(Call("div", (Call("exp", (shifted,)), total)), operands[0].dtype)
@@ -82,6 +89,12 @@ class LogSoftmax(_Softmax):
         with np.errstate(all="ignore"):
             shifted, total = self._numpy_parts(operands[0])
             return np.asarray(shifted - np.log(total)).astype(operands[0].dtype)
+
+    def jvp(self, result: Term, operands: Sequence[Term], tangents: Sequence[Term | None]) -> Term:
+        (tangent,) = tangents
+        assert tangent is not None
+        mean = tangent.zero_mul(result.exp()).sum_keep([self.axis])
+        return tangent - mean.broadcast(result.shape)
 
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
         shifted, total = self._parts(operands[0], index)

@@ -11,6 +11,8 @@ from kina.lazy import np
 from kina.ops.base import Array, DTypeClass, Kind, Operation, Rule, Sample, attribute, operation
 from kina.ops.precision import narrowed, widened
 from kina.ops.scalar import Call, Cast, Element, Index, Literal, Reduce, Reduction, Scalar, SizeValue
+from kina.ops.scans import product_before
+from kina.ops.terms import Term
 from kina.types import DType, Tensor
 
 ARGUMENTS = ("argmax", "argmin")
@@ -121,6 +123,31 @@ class _Reduction(Operation):
             case _:
                 raise AssertionError(self.kind)
 
+    @property
+    def linear(self) -> bool:  # type: ignore[override]
+        return self.kind in ("sum", "mean")
+
+    def jvp(self, result: Term, operands: Sequence[Term], tangents: Sequence[Term | None]) -> Term | None:
+        """The sum of the tangents, each times the derivative by its element."""
+        if self.linear:
+            return Operation.jvp(self, result, operands, tangents)
+        (x,), (tangent,) = operands, tangents
+        assert tangent is not None
+        slope = _SLOPES[self.kind](x, self._spread(result, x), self.axes)
+        scaled = tangent.zero_mul(slope)
+        return scaled.sum_keep(self.axes) if self.keep else scaled.sum(self.axes)
+
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        (x,) = operands
+        if self.kind == "mean":
+            cotangent = cotangent / cotangent.size(product([x.shape[a] for a in self.axes]))
+        return self._spread(cotangent, x)
+
+    def _spread(self, result: Term, x: Term) -> Term:
+        """A result repeated along the axes that it was reduced over."""
+        kept = result if self.keep else result.expand_dims(*sorted(self.axes))
+        return kept.broadcast(x.shape)
+
     @classmethod
     def samples(cls) -> Sequence[Sample]:
         a, b, c = variable("A"), variable("B"), variable("C")
@@ -185,6 +212,39 @@ _REFERENCE: Mapping[str, Callable[[Array, tuple[int, ...], bool], Array]] = {
     "var": _np_var,
     "logsumexp": _np_logsumexp,
 }
+
+
+def _extreme_slope(x: Term, y: Term, axes: Sequence[int]) -> Term:
+    """1 for the extreme element; of several that are equal each has its share, as of PyTorch's `amax`."""
+    equals = x.equals(y).cast(x.type.dtype)
+    return equals / equals.sum_keep(axes).broadcast(x.shape)
+
+
+def _var_slope(x: Term, y: Term, axes: Sequence[int]) -> Term:
+    count = x.size(product([x.shape[a] for a in axes]))
+    return (x - x.sum_keep(axes).broadcast(x.shape) / count) * 2 / count
+
+
+def _prod_slope(x: Term, y: Term, axes: Sequence[int]) -> Term:
+    """The product of all others: of those before times those after, so that zeros are no exception."""
+    result: Term | None = None
+    for axis in sorted(axes):
+        others = product_before(x, axis) * product_before(x.flip(axis), axis).flip(axis)
+        rest = tuple(a for a in axes if a > axis)
+        result = others if result is None else result * others
+        x = ReduceKeep("prod", (axis,))(x).broadcast(x.shape) if rest else x
+    assert result is not None
+    return result
+
+
+_SLOPES: Mapping[str, Callable[[Term, Term, Sequence[int]], Term]] = {
+    "max": _extreme_slope,
+    "min": _extreme_slope,
+    "prod": _prod_slope,
+    "logsumexp": lambda x, y, axes: (x - y).exp(),
+    "var": _var_slope,
+}
+"""Of each kind that is not linear the derivatives by the elements: from these, the result beside each, the axes."""
 
 
 @operation("reduce", family="reduction", torch="x.sum(dim=axis)")

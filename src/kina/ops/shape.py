@@ -9,6 +9,7 @@ from kina.dims.proposition import equal
 from kina.lazy import np
 from kina.ops.base import Array, Kind, Operation, Rule, Sample, argument, attribute, operation
 from kina.ops.scalar import Element, Index, Pieces, Scalar
+from kina.ops.terms import Term
 from kina.types import DType, Shape, Tensor, shape_text
 
 _A, _B, _C, _D = map(variable, "ABCD")
@@ -86,6 +87,12 @@ class Broadcast(Operation):
         tail = index[len(index) - x.rank :]
         return Element(0, tuple(constant(0) if size is _ONE else i for i, size in zip(tail, x.shape, strict=True)))
 
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        x = operands[0]
+        leading = len(self.shape) - x.type.rank
+        stretched = [a for a, size in enumerate(x.shape) if size is _ONE and self.shape[leading + a] is not _ONE]
+        return cotangent.sum(range(leading)).sum_keep(stretched)
+
     @classmethod
     def samples(cls) -> Sequence[Sample]:
         shape = (_A, _B, _C)
@@ -132,6 +139,9 @@ class Reshape(Operation):
         flat = row_major(index[left:target_end], target[left:target_end])
         return Element(0, (*index[:left], *unflatten_index(flat, source[left:end]), *index[target_end:]))
 
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        return Reshape(operands[0].shape)(cotangent)
+
     @classmethod
     def samples(cls) -> Sequence[Sample]:
         return [
@@ -166,6 +176,9 @@ class Reinterpret(Operation):
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
         return Element(0, unflatten_index(row_major(index, self.shape), operands[0].shape))
 
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        return Reinterpret(operands[0].shape)(cotangent)
+
     @classmethod
     def samples(cls) -> Sequence[Sample]:
         return [
@@ -194,6 +207,9 @@ class Transpose(Operation):
 
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
         return Element(0, tuple(index[self.order.index(axis)] for axis in range(len(index))))
+
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        return cotangent.transpose([self.order.index(axis) for axis in range(len(self.order))])
 
     @classmethod
     def samples(cls) -> Sequence[Sample]:
@@ -225,6 +241,9 @@ class ExpandDims(Operation):
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
         return Element(0, (*index[: self.axis], *index[self.axis + 1 :]))
 
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        return Squeeze(self.axis)(cotangent)
+
     @classmethod
     def samples(cls) -> Sequence[Sample]:
         return [Sample(cls(axis), (_f32(_A, _B),)) for axis in (0, 1, 2)]
@@ -251,6 +270,9 @@ class Squeeze(Operation):
 
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
         return Element(0, (*index[: self.axis], constant(0), *index[self.axis :]))
+
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        return ExpandDims(self.axis)(cotangent)
 
     @classmethod
     def samples(cls) -> Sequence[Sample]:
@@ -290,6 +312,9 @@ class FlattenPair(Operation):
         pair = (floor_div(merged, inner), modulo(merged, inner))
         return Element(0, (*index[: self.axis], *pair, *index[self.axis + 1 :]))
 
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        return cotangent.unflatten(self.axis, operands[0].shape[self.axis : self.axis + 2])
+
     @classmethod
     def samples(cls) -> Sequence[Sample]:
         return [Sample(cls(axis), (_f32(_A, _B, _C),)) for axis in (0, 1)]
@@ -320,6 +345,9 @@ class RepeatInterleave(Operation):
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
         source = floor_div(index[self.axis], self.n)
         return Element(0, (*index[: self.axis], source, *index[self.axis + 1 :]))
+
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        return cotangent.unflatten(self.axis, (operands[0].shape[self.axis], self.n)).sum([self.axis + 1])
 
     @classmethod
     def samples(cls) -> Sequence[Sample]:
@@ -367,6 +395,11 @@ class Concat(Operation):
             start = start + x.shape[self.axis]
             pieces.append((start, Element(number, inner)))
         return pieces[0][1] if len(pieces) == 1 else Pieces(position, tuple(pieces))
+
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        sizes = [x.shape[self.axis] for x in operands]
+        start = sum(sizes[:number], constant(0))
+        return cotangent.slice(self.axis, start, start + sizes[number])
 
     @classmethod
     def samples(cls) -> Sequence[Sample]:

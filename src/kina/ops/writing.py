@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from kina.dims.dim import Dim, constant, variable
+from kina.dims.dim import Dim, constant, product, variable
 from kina.dims.proposition import at_most, equal
 from kina.lazy import np
 from kina.ops.base import Array, DTypeClass, Kind, Operation, Rule, Sample, attribute, operation
+from kina.ops.creation import Iota
 from kina.ops.indexing import moved, positions
 from kina.ops.scalar import Element, Index, Lookup, Pieces, Scalar
-from kina.types import DType, Tensor, shape_text
+from kina.ops.terms import Term
+from kina.types import DType, Shape, Tensor, shape_text
 
 _A, _B, _C, _D, _N = map(variable, "ABCDN")
 _AT = "%at"
@@ -33,6 +35,7 @@ class UpdateSlice(Operation):
 
     axis: int = attribute(Kind.AXIS)
     operand_names = ("x", "part", "at")
+    linear = True
     positions = 2
     reads_bounds = True
 
@@ -65,6 +68,12 @@ class UpdateSlice(Operation):
         inside = Element(1, moved(index, self.axis, here - at))
         body = Pieces(here, ((at, outside), (at + n, inside), (size, outside)))
         return Lookup(_AT, size - n + 1, Element(2, ()), body)
+
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        _, part, at = operands
+        if number == 1:
+            return cotangent.dynamic_slice(self.axis, at, part.shape[self.axis])
+        return self(cotangent, cotangent.full(0, part.shape), at)
 
     @classmethod
     def samples(cls) -> Sequence[Sample]:
@@ -127,6 +136,37 @@ class Scatter(Operation):
             for position, update in zip(ids.reshape(-1), np.moveaxis(flat, self.axis, 0), strict=True):
                 rows[position] = combine(rows[position], update)
         return result.astype(x.dtype)
+
+    @property
+    def linear(self) -> bool:  # type: ignore[override]
+        return self.kind in ("add", "set")
+
+    def jvp(self, result: Term, operands: Sequence[Term], tangents: Sequence[Term | None]) -> Term | None:
+        """Of the greatest and the least, what equals the result shares, as PyTorch's `scatter_reduce` does."""
+        if self.linear:
+            return Operation.jvp(self, result, operands, tangents)
+        x, ids, updates = operands
+        stays = x.equals(result).cast(x.type.dtype)
+        comes = updates.equals(result.gather(self.axis, ids)).cast(x.type.dtype)
+        count = stays.scatter("add", self.axis, ids, comes)
+        parts = stays / count, comes / count.gather(self.axis, ids)
+        of_x, of_updates = (t.zero_mul(p) if t else p.zeros() for t, p in zip(tangents[::2], parts, strict=True))
+        return of_x.scatter("add", self.axis, ids, of_updates)
+
+    def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
+        _, ids, updates = operands
+        if number == 2:
+            read = cotangent.gather(self.axis, ids)
+            return read if self.kind == "add" else self._last(ids, cotangent.shape).where(read, 0, of=read)
+        return cotangent if self.kind == "add" else self(cotangent, ids, cotangent.full(0, updates.shape))
+
+    def _last(self, ids: Term, shape: Shape) -> Term:
+        """Of each update, whether it is the one that stays: the last at its position."""
+        order = ids.create(Iota(DType.I64, product(list(ids.shape)))).reinterpret(ids.shape)
+        written = order.full(0, (shape[self.axis],)).scatter("set", 0, ids, order).gather(0, ids)
+        after = (constant(1),) * (len(shape) - self.axis - 1)
+        stays = written.equals(order).reinterpret((*ids.shape, *after))
+        return stays.broadcast(moved(shape, self.axis, *ids.shape))
 
     @classmethod
     def samples(cls) -> Sequence[Sample]:
