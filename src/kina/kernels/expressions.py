@@ -77,7 +77,8 @@ def substitute(e: Scalar, replacement: Mapping[str, Dim]) -> Scalar:
 
 
 def _from_the_first(position: Dim, pieces: tuple[tuple[Dim, Scalar], ...]) -> Scalar:
-    """Pieces whose position has no sizes added: they are taken off the bounds, and pieces that end before 0 dropped."""
+    """Pieces whose position has no sizes added: they are taken off the bounds. Where the position then is no less than 0,
+    pieces that end before are dropped."""
     shift = _ZERO
     for monomial, number in position.terms:
         term = of_monomial(monomial) * number
@@ -85,7 +86,8 @@ def _from_the_first(position: Dim, pieces: tuple[tuple[Dim, Scalar], ...]) -> Sc
             shift = shift + term
     moved = [(bound - shift, piece) for bound, piece in pieces]
     *others, last = moved
-    left = [(bound, piece) for bound, piece in others if any(number > 0 for _, number in bound.terms)]
+    falls = any(number < 0 for _, number in (position - shift).terms)
+    left = [(bound, piece) for bound, piece in others if falls or any(number > 0 for _, number in bound.terms)]
     return Pieces(position - shift, (*left, last)) if left else last[1]
 
 
