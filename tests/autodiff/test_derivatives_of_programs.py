@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import derivatives
@@ -24,7 +25,7 @@ class Case(NamedTuple):
     shapes: tuple[tuple[str | int, ...], ...]
     """Of the float parameters; positions are drawn below the number that stands for the axis."""
     sizes: dict[str, int]
-    ids: dict[int, str] = {}
+    ids: Mapping[int, str] = MappingProxyType({})
     """Parameters that are positions, and the size that they lie below."""
 
 

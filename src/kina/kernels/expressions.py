@@ -77,8 +77,8 @@ def substitute(e: Scalar, replacement: Mapping[str, Dim]) -> Scalar:
 
 
 def _from_the_first(position: Dim, pieces: tuple[tuple[Dim, Scalar], ...]) -> Scalar:
-    """Pieces whose position has no sizes added: they are taken off the bounds. Where the position then is no less than 0,
-    pieces that end before are dropped."""
+    """Pieces whose position has no sizes added: they are taken off the bounds. Pieces that end before 0 are dropped
+    where the position is never less."""
     shift = _ZERO
     for monomial, number in position.terms:
         term = of_monomial(monomial) * number

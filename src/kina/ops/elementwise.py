@@ -283,6 +283,9 @@ class Cast(Operation):
 class StopGradient(Operation):
     """`x` itself, which derivatives take for a constant."""
 
+    shapes = "[...S] -> [...S]"
+    example = "stop_gradient [1.0, 2.0]  // [1.0, 2.0]"
+
     flat = True
     moves = True
 

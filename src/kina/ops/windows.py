@@ -169,6 +169,9 @@ class OverlapAdd(Operation):
     Elements in several windows are summed, those in none are 0. Halves are summed in F32.
     """
 
+    shapes = "[..., W, size, ...] -> [..., length, ...]"
+    example = "overlap_add[axis=0, length=3, step=1, dilation=1] [[1.0, 2.0], [3.0, 4.0]]  // [1.0, 5.0, 4.0]"
+
     axis: int = attribute(Kind.AXIS)
     length: Dim = attribute(Kind.SIZE)
     step: Dim = attribute(Kind.SIZE)
