@@ -66,12 +66,16 @@ def test_heads_are_split_and_transposed_without_copies():
     assert [str(i) for i in gemm.right.index] == ["%i0", "%n", "%i1 * D + %k"]
 
 
-def test_what_comes_between_two_products_is_computed_in_one_pass():
+def test_what_comes_between_two_products_is_done_by_the_later_of_those_before():
     program = kernels_of("""
         let f [S, D, H] (x : F32[S, D]) (g : F32[D, H]) (u : F32[D, H]) (w : F32[H, D]) : F32[S, D] =
           (silu (x @ g) * (x @ u)) @ w
     """)
-    assert [type(k) for k in program.kernels] == [GemmKernel, GemmKernel, LoopKernel, GemmKernel]
+    gate, up, down = program.kernels
+    assert isinstance(up, GemmKernel)
+    assert up.finish is not None
+    assert up.finish.inputs == (gate.output,)
+    assert down.inputs[0] is up.output
 
 
 def test_indices_of_merged_and_split_axes_have_no_divisions():
@@ -132,7 +136,7 @@ def network(layers: int) -> str:
 def test_a_deep_network_reads_and_holds_no_more_than_a_shallow_one():
     programs = [kernels_of(network(layers)) for layers in (5, 40)]
     shallow, deep = (max(len(kernel.inputs) for kernel in program.kernels) for program in programs)
-    assert deep <= shallow <= 4
+    assert deep <= shallow <= 5
     assert len({len(plan_memory(program).places) for program in programs}) == 1
 
 

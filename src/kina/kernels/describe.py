@@ -29,6 +29,8 @@ _INFIX = {
     "ge": ">=", "and": "&&", "or": "||",
 }  # fmt: skip
 _SPLIT = "    // split over threads"
+_PRODUCT = "product"
+"""What an element of a product is called before it is finished."""
 
 
 def describe(program: KernelProgram) -> str:
@@ -115,7 +117,7 @@ def _nest(kernel: Kernel) -> Iterator[str]:
         note = _SPLIT if depth == 0 else ""
         yield "  " * depth + f"for {names[loop.variable]} < {loop.extent}:{note}"
         depth += 1
-    body = kernel.body
+    body, read = kernel.body, [v.name for v in kernel.inputs]
     shared: dict[Scalar, str] = {}
     last = kernel.scan.loop if kernel.scan else kernel.inner
     inner = last.variable if last else None
@@ -123,18 +125,18 @@ def _nest(kernel: Kernel) -> Iterator[str]:
         if inner is not None and inner in free_variables(reduction):
             continue
         name = f"{reduction.kind}{len(shared) + 1}"
-        yield "  " * depth + f"{name} = {_text(reduction, kernel, names, shared)}"
+        yield "  " * depth + f"{name} = {_text(reduction, read, names, shared)}"
         shared[reduction] = name
     if kernel.inner:
         yield "  " * depth + f"for {names[kernel.inner.variable]} < {kernel.inner.extent}:    // vectors"
         depth += 1
     place = ", ".join(_index(i, names) for i in kernel.index)
     if kernel.scan:
-        loop, text = kernel.scan.loop, _text(body, kernel, names, shared)
+        loop, text = kernel.scan.loop, _text(body, read, names, shared)
         yield "  " * depth + f"for {names[loop.variable]} < {loop.extent}:    // one after the other"
         yield "  " * (depth + 1) + f"{kernel.output.name}[{place}] = {kernel.scan.kind} so far of {text}"
         return
-    yield "  " * depth + f"{kernel.output.name}[{place}] = {_text(body, kernel, names, shared)}"
+    yield "  " * depth + f"{kernel.output.name}[{place}] = {_text(body, read, names, shared)}"
 
 
 def _gemm(kernel: GemmKernel) -> Iterator[str]:
@@ -149,7 +151,13 @@ def _gemm(kernel: GemmKernel) -> Iterator[str]:
     )
     place = ", ".join([*(names[loop.variable] for loop in kernel.batch), "m", "n"])
     yield "  " * depth + f"gemm m < {kernel.m}, n < {kernel.n}, k < {kernel.k}:    // packed register tiles"
-    yield "  " * (depth + 1) + f"{kernel.output.name}[{place}] += {left} * {right}"
+    if kernel.finish is None:
+        yield "  " * (depth + 1) + f"{kernel.output.name}[{place}] += {left} * {right}"
+        return
+    yield "  " * (depth + 1) + f"{_PRODUCT} += {left} * {right}"
+    finished = _text(kernel.finish.body, (_PRODUCT, *(v.name for v in kernel.finish.inputs)), names, {})
+    yield "  " * depth + "finished tile by tile:    // in L1"
+    yield "  " * (depth + 1) + f"{kernel.output.name}[{place}] = {finished}"
 
 
 def _own(kernel: OrderKernel | ScatterKernel | PlacesKernel) -> Iterator[str]:
@@ -196,17 +204,18 @@ def _index(i: Dim, names: dict[str, str]) -> str:
     return text
 
 
-def _text(e: Scalar, kernel: LoopKernel, names: dict[str, str], shared: dict[Scalar, str]) -> str:
+def _text(e: Scalar, read: Sequence[str], names: dict[str, str], shared: dict[Scalar, str]) -> str:
+    """An expression over operands that are called as `read` says."""
     if e in shared:
         return shared[e]
 
     def text(child: Scalar) -> str:
-        return _text(child, kernel, names, shared)
+        return _text(child, read, names, shared)
 
     match e:
         case Element(operand, index):
-            value = kernel.inputs[operand].name
-            return f"{value}[{', '.join(_index(i, names) for i in index)}]" if index else value
+            value = read[operand]
+            return f"{value}[{', '.join(_index(i, names) for i in index)}]" if index and value != _PRODUCT else value
         case Literal(value, _):
             return str(value)
         case SizeValue(dim):
@@ -223,7 +232,7 @@ def _text(e: Scalar, kernel: LoopKernel, names: dict[str, str], shared: dict[Sca
             parts = [f"{_index(position, names)} < {bound} ? {text(piece)}" for bound, piece in pieces[:-1]]
             return "(" + " : ".join([*parts, text(pieces[-1][1])]) + ")"
         case Lookup(variable, _, place, body):
-            return _text(body, kernel, names | {variable: text(place)}, shared)
+            return _text(body, read, names | {variable: text(place)}, shared)
 
 
 # ---------------------------------------------------------------- traffic and work
@@ -253,7 +262,8 @@ def _work(kernel: Kernel) -> Dim:
     if isinstance(kernel, BandKernel):
         return _work(kernel.first) + _work(kernel.middle) + _work(kernel.last)
     if isinstance(kernel, GemmKernel):
-        return product([loop.extent for loop in kernel.batch]) * kernel.m * kernel.n * kernel.k * 2
+        after = _calls(kernel.finish.body) if kernel.finish else 0
+        return product([loop.extent for loop in kernel.batch]) * kernel.m * kernel.n * (kernel.k * 2 + after)
     if isinstance(kernel, PlacesKernel):
         return product([loop.extent for loop in kernel.loops]) * 2
     if isinstance(kernel, ScatterKernel):

@@ -24,6 +24,7 @@ from kina.dims.dim import Atom, Dim, constant, of_monomial, product, variable
 from kina.dims.proposition import Comparison
 from kina.dims.prover import Facts
 from kina.kernels.bands import in_bands
+from kina.kernels.epilogues import with_epilogues
 from kina.kernels.expressions import COSTLY, canonical, free_variables, rebuild, simplify_indices, substitute, walk
 from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, Loop, LoopKernel, Operand, Step
 from kina.kernels.ir import Scan as ScanLoop
@@ -104,7 +105,7 @@ class Fusion:
         self.parts: dict[Value, str] = {}
         self.inlined: set[Value] = set()
         self.inside: dict[Value, str] = {}
-        self.banded: set[Value] = set()
+        self.joined: set[Value] = set()
         self.needed: set[Value] = set()
         self.facts = facts
         self.measured = measured
@@ -127,12 +128,12 @@ class Fusion:
 
     def reasons(self, outputs: Sequence[Value]) -> tuple[tuple[Value, str], ...]:
         """Why values between the kernels were stored."""
-        left_out = {v for r in self.regions for v in r.starts} | {*outputs, *self.banded}
+        left_out = {v for r in self.regions for v in r.starts} | {*outputs, *self.joined}
         kept = {v: why for v, why in {**self.stored, **self.parts}.items() if v in self.needed and v not in left_out}
         return tuple({**kept, **self.inside}.items())
 
     def _assembled(self, made: dict[Value, list[Kernel]], outputs: tuple[Value, ...]) -> tuple[Step, ...]:
-        """All in order. Attention becomes one kernel where nothing but the attention needs what is inside."""
+        """All in order. Where nothing else needs what is between, kernels are joined: attention, work on products."""
         starts = {v for region in self.regions for v in region.starts}
         entries = {v: tuple(in_bands(kernels, [v], self.measured)) for v, kernels in made.items() if v in starts}
         kept = {*outputs, *(v for r in self.regions for v in r.reads)}
@@ -150,9 +151,10 @@ class Fusion:
         steps: list[Step] = []
         for number, run in enumerate(runs):
             others = {v for other in runs if other is not run for kernel in other for v in kernel.inputs}
-            banded = in_bands(run, tuple(dict.fromkeys((*outputs, *kept, *others))), self.measured)
-            self.banded |= {k.output for k in run} - {k.output for k in banded}
-            steps += banded
+            needed = tuple(dict.fromkeys((*outputs, *kept, *others)))
+            whole = with_epilogues(in_bands(run, needed, self.measured), needed)
+            self.joined |= {k.output for k in run} - {k.output for k in whole}
+            steps += whole
             if number < len(between):
                 step, reasons = between[number].step(self._fuse_block, entries, self.facts)
                 self.inside |= reasons

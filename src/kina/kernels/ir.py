@@ -73,8 +73,19 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
+class Finish:
+    """What is made of each element of a product before it is stored: `body`, over the batch loops, `%m` and `%n`.
+
+    Its operand 0 is the element itself; operand `k` is an element of input number `k - 1`.
+    """
+
+    body: Scalar
+    inputs: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class GemmKernel:
-    """`output[batch, m, n] = sum over k of left[batch, m, k] * right[batch, k, n]`.
+    """`output[batch, m, n] = sum over k of left[batch, m, k] * right[batch, k, n]`, or what `finish` makes of it.
 
     Operands are any strided view in their last two axes, and any index arithmetic in the batch axes.
     """
@@ -87,10 +98,11 @@ class GemmKernel:
     m: Dim
     n: Dim
     k: Dim
+    finish: Finish | None = None
 
     @property
     def inputs(self) -> tuple[Value, ...]:
-        return (self.left.value, self.right.value)
+        return (self.left.value, self.right.value, *(self.finish.inputs if self.finish else ()))
 
 
 @dataclass(frozen=True, slots=True)

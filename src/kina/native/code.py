@@ -208,6 +208,7 @@ class Code:
         """Rounded down; divisors are positive, as the checker proved. Loop indices are never negative."""
         place = self.at_entry if constant else self.let
         if not constant:
+            assert not isinstance(atom, CeilDiv), "indices are not divided rounding up"
             return place(f"{'udiv' if isinstance(atom, FloorDiv) else 'urem'} i64 {a}, {b}")
         if isinstance(atom, CeilDiv):
             negated = place(f"sub i64 0, {a}")

@@ -15,6 +15,7 @@ from kina.dims.dim import Dim, constant, product, variable
 from kina.kernels.ir import GemmKernel, Operand
 from kina.native.code import Code
 from kina.native.elements import Buffer
+from kina.native.finishing import FinishCall
 from kina.native.machine import Machine
 from kina.native.schedule import NotAlong, coefficient
 from kina.native.tiling import scratch_bytes
@@ -32,8 +33,9 @@ class ContractionEmitter:
     """Emits one contraction; each thread calls it with its number."""
 
     def __init__(
-        self, code: Code, kernel: GemmKernel, machine: Machine, buffers: dict[Value, Buffer], scratch: str
-    ) -> None:
+        self, code: Code, kernel: GemmKernel, machine: Machine, buffers: dict[Value, Buffer], scratch: str,
+        finish: FinishCall | None = None,
+    ) -> None:  # fmt: skip
         self.code = code
         self.kernel = kernel
         self.left = buffers[kernel.left.value]
@@ -42,6 +44,7 @@ class ContractionEmitter:
         self.dtype = gemm_dtype(kernel.output.type.dtype)
         self.scratch = scratch
         self.scratch_bytes = scratch_bytes(machine, self.dtype, 1)
+        self.finish = finish
 
     def emit(self) -> None:
         """The whole contraction, this thread's part."""
@@ -138,10 +141,19 @@ class ContractionEmitter:
                 f"ptr {a}", *(f"i64 {s}" for s in a_strides),
                 f"ptr {b}", *(f"i64 {s}" for s in b_strides),
                 f"ptr {c}", *(f"i64 {s}" for s in c_strides),
-                f"ptr {scratch}", f"i64 {tid}", f"i64 {threads}", "ptr null", "ptr null",
+                f"ptr {scratch}", f"i64 {tid}", f"i64 {threads}", *self._finish(),
             ]
         )  # fmt: skip
         code.do(f"call void @kina_gemm_{self.dtype}({arguments})")
+
+    def _finish(self) -> tuple[str, str]:
+        """The function that finishes parts of the product, and what it is told: the number of this batch."""
+        if self.finish is None:
+            return "ptr null", "ptr null"
+        number = constant(0)
+        for loop in self.kernel.batch:
+            number = number * loop.extent + variable(loop.variable)
+        return self.finish.tell(self.code, self.code.dim(number))
 
     def _pointer(self, operand: Operand, buffer: Buffer, first: Dim) -> str:
         """Where the operand's matrix of this batch begins, from row `first` of the left one."""

@@ -6,6 +6,7 @@ argument block its arrays stand, so that it is emitted, optimised and compiled o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kina.core.ir import Value
@@ -25,6 +26,7 @@ from kina.native.bands import emit_bands
 from kina.native.code import Code
 from kina.native.contraction import ContractionEmitter
 from kina.native.elements import Buffer
+from kina.native.finishing import PARAMETERS, TILE_SIZES, FinishCall, emit_finish, read_context
 from kina.native.layout import Layout, load_sizes, sizes_of, word
 from kina.native.loops import LoopEmitter
 from kina.native.machine import Machine
@@ -44,6 +46,10 @@ class _Form:
     outside: tuple[bool, ...]
     layouts: tuple[Shape | None, ...]
     band: bool
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        return tuple(dict.fromkeys((*self.kernel.inputs, self.kernel.output)))
 
 
 class Functions:
@@ -93,21 +99,20 @@ class Functions:
     def _place(self, value: Value) -> int:
         return self._layout.places[value]
 
-    def _code(self) -> Code:
+    def _code(self, more: Mapping[str, str] | None = None) -> Code:
+        """A function's code, which knows the program's sizes and `more`."""
         machine = self._machine
         fused = machine.vector_bytes >= 32 or machine.architecture in ("aarch64", "arm64")
-        return Code(sizes_of(self._layout), fused=fused, avx512=machine.vector_bytes == 64)
+        sizes = {**sizes_of(self._layout), **(more or {})}
+        return Code(sizes, fused=fused, avx512=machine.vector_bytes == 64)
 
     def _function(self, name: str, form: _Form) -> str:
-        code, kernel = self._code(), form.kernel
-        values = tuple(dict.fromkeys((*kernel.inputs, kernel.output)))
-        forms = enumerate(zip(values, form.outside, form.layouts, strict=True))
-        buffers = {v: _buffer(code, v, f"%place{n}", outside, shape) for n, (v, outside, shape) in forms}
-        places = "".join(f", i64 %place{n}" for n in range(len(values)))
-        parameters = self._emit(code, form, buffers)
+        code = self._code()
+        places = "".join(f", i64 %place{n}" for n in range(len(form.values)))
+        parameters = self._emit(code, name, form, _buffers(code, form))
         return code.function(f"internal void @{name}(ptr %args, {parameters}{places})", load_sizes(self._layout))
 
-    def _emit(self, code: Code, form: _Form, buffers: dict[Value, Buffer]) -> str:
+    def _emit(self, code: Code, name: str, form: _Form, buffers: dict[Value, Buffer]) -> str:
         """The body of a kernel's function; gives its parameters."""
         match form.kernel:
             case LoopKernel() as kernel:
@@ -125,12 +130,21 @@ class Functions:
                 return "i64 %tid, i64 %n"
             case GemmKernel() as kernel:
                 scratch = word(code, self._layout.scratch, "ptr", "scratch")
-                emitter = ContractionEmitter(code, kernel, self._machine, buffers, scratch)
+                finish = self._finish(name, form, kernel) if kernel.finish else None
+                emitter = ContractionEmitter(code, kernel, self._machine, buffers, scratch, finish)
                 if form.band:
                     emitter.emit_band()
                     return "i64 %batch, i64 %first, i64 %rows, i64 %tid"
                 emitter.emit()
                 return "i64 %tid, i64 %n"
+
+    def _finish(self, name: str, form: _Form, kernel: GemmKernel) -> FinishCall:
+        """The function that finishes the tiles of a product, emitted."""
+        code = self._code(TILE_SIZES)
+        emit_finish(code, kernel, self._machine, _buffers(code, form))
+        prologue = [*read_context(kernel, len(form.values)), *load_sizes(self._layout)]
+        self.texts.append(code.function(f"internal void @{name}_finish({PARAMETERS})", prologue))
+        return FinishCall(f"{name}_finish", len(form.values))
 
 
 def _numbered(kernel: Single, values: tuple[Value, ...]) -> Single:
@@ -144,14 +158,21 @@ def _numbered(kernel: Single, values: tuple[Value, ...]) -> Single:
     match kernel:
         case LoopKernel(inputs=inputs):
             return replace(kernel, name="", output=output, inputs=tuple(names[v] for v in inputs))
-        case GemmKernel(left=left, right=right):
-            return replace(kernel, name="", output=output, left=of(left), right=of(right))
+        case GemmKernel(left=left, right=right, finish=finish):
+            after = finish and replace(finish, inputs=tuple(names[v] for v in finish.inputs))
+            return replace(kernel, name="", output=output, left=of(left), right=of(right), finish=after)
         case OrderKernel(keys=keys):
             return replace(kernel, name="", output=output, keys=of(keys))
         case PlacesKernel(mask=mask):
             return replace(kernel, name="", output=output, mask=of(mask))
         case ScatterKernel(x=x, ids=ids, updates=updates):
             return replace(kernel, name="", output=output, x=of(x), ids=of(ids), updates=of(updates))
+
+
+def _buffers(code: Code, form: _Form) -> dict[Value, Buffer]:
+    """Where the kernel's values lie; the function knows their places as `%place0` and so on."""
+    forms = enumerate(zip(form.values, form.outside, form.layouts, strict=True))
+    return {v: _buffer(code, v, f"%place{n}", outside, shape) for n, (v, outside, shape) in forms}
 
 
 def _buffer(code: Code, value: Value, place: str, outside: bool, layout: Shape | None) -> Buffer:

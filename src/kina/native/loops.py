@@ -68,7 +68,7 @@ class LoopEmitter:
         *,
         in_cache: bool = False,
     ) -> None:
-        """`in_cache`: the output is read again at once, however large it is."""
+        """`in_cache`: the output is a part of something and read again at once: it stays in caches, its rows whole."""
         self.in_cache = in_cache
         self.code = code
         self.kernel = kernel
@@ -94,7 +94,7 @@ class LoopEmitter:
     def emit(self, begin: str, end: str) -> None:
         """All tasks from `begin` to `end`."""
         code, kernel = self.code, self.kernel
-        stretches = code.dim(stretches_of(kernel))
+        stretches = "1" if self.in_cache else code.dim(stretches_of(kernel))
         with code.loop(begin, end) as task:
             row = code.let(f"udiv i64 {task}, {stretches}") if kernel.inner else task
             with self._rows(list(task_loops(kernel)), row):
@@ -174,6 +174,8 @@ class LoopEmitter:
     def _stretch(self, loop: Loop, number: str) -> tuple[str, str]:
         """Where a stretch of the inner loop begins and ends."""
         code, length = self.code, stretch_of(self.kernel)
+        if self.in_cache:
+            return "0", code.dim(loop.extent)
         start = code.let(f"mul nsw i64 {number}, {length}")
         return start, _smaller(code, code.let(f"add nsw i64 {start}, {length}"), code.dim(loop.extent))
 
