@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peers import Candidate, Missing
-from workloads import Workload
+from workloads import Input, Workload
 
 ACCUMULATORS = 10
 SECONDS = 0.02  # that one call should take, so that starting threads does not count
@@ -135,7 +135,7 @@ class Limits:
         self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(source + declared), machine)
         self.engine.finalize_object()
 
-    def candidates(self, workload: Workload, inputs: list[npt.NDArray[np.float32]]) -> Mapping[str, Candidate]:
+    def candidates(self, workload: Workload, inputs: list[Input]) -> Mapping[str, Candidate]:
         limit = workload.limit
         if limit is None:
             raise Missing("no limit of this kind")

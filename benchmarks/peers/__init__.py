@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from workloads import Workload
+from workloads import Input, Workload
 
 Call = Callable[[], object]
 
@@ -32,7 +32,7 @@ class Peer(Protocol):
 
     def __init__(self, threads: int) -> None: ...
 
-    def candidates(self, workload: Workload, inputs: list[npt.NDArray[np.float32]]) -> Mapping[str, Candidate]:
+    def candidates(self, workload: Workload, inputs: list[Input]) -> Mapping[str, Candidate]:
         """The peer's own ways of doing it, of which the fastest counts."""
 
     def to_numpy(self, result: object) -> npt.NDArray[np.float32] | None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 import workloads
 from peers import Candidate
-from workloads import Workload
+from workloads import Input, Workload
 
 
 class NumPy:
@@ -18,7 +18,7 @@ class NumPy:
     def __init__(self, threads: int) -> None:
         pass
 
-    def candidates(self, workload: Workload, inputs: list[npt.NDArray[np.float32]]) -> Mapping[str, Candidate]:
+    def candidates(self, workload: Workload, inputs: list[Input]) -> Mapping[str, Candidate]:
         meaning = getattr(workloads, workload.kind)
         return {"numpy": Candidate(lambda: meaning(*inputs))}
 

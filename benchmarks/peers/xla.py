@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peers import Candidate
-from workloads import EPS, Workload, attention_scale
+from workloads import EPS, Input, Workload, attention_scale
 
 Array = jax.Array
 
@@ -33,11 +33,35 @@ def _attention(q: Array, k: Array, v: Array) -> Array:
     return jax.nn.softmax(q @ k.swapaxes(-1, -2) * attention_scale(np.empty(q.shape)), axis=-1) @ v
 
 
+def _causal(q: Array, k: Array, v: Array) -> Array:
+    scores = q @ k.swapaxes(-1, -2) * attention_scale(np.empty(q.shape))
+    earlier = jnp.tril(jnp.ones(scores.shape[-2:], bool))
+    return jax.nn.softmax(jnp.where(earlier, scores, -jnp.inf), axis=-1) @ v
+
+
+def _cross_entropy(logits: Array, targets: Array) -> Array:
+    picked = jnp.take_along_axis(logits, targets[:, None], axis=-1)[:, 0]
+    return jnp.mean(jax.nn.logsumexp(logits, axis=-1) - picked)
+
+
+def _append(cache: Array, rows: Array) -> Array:
+    whole = jnp.concatenate([cache, jnp.zeros_like(rows)])
+
+    def step(n: Array, grown: Array) -> Array:
+        return jax.lax.dynamic_update_slice(grown, rows[n][None], (len(cache) + n, 0))
+
+    grown: Array = jax.lax.fori_loop(0, len(rows), step, whole)
+    return grown
+
+
 FUNCTIONS: Mapping[str, Callable[..., Array]] = {
     "rmsnorm": _rmsnorm,
     "softmax": _softmax,
     "swiglu": _swiglu,
     "attention": _attention,
+    "causal_attention": _causal,
+    "cross_entropy": _cross_entropy,
+    "append": _append,
     "gemm": jnp.matmul,
 }
 
@@ -46,7 +70,7 @@ class Xla:
     def __init__(self, threads: int) -> None:
         pass
 
-    def candidates(self, workload: Workload, inputs: list[npt.NDArray[np.float32]]) -> Mapping[str, Candidate]:
+    def candidates(self, workload: Workload, inputs: list[Input]) -> Mapping[str, Candidate]:
         arrays = [jax.device_put(a) for a in inputs]
         function = jax.jit(FUNCTIONS[workload.kind])
         return {"jit": Candidate(lambda: function(*arrays).block_until_ready())}
