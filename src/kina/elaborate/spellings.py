@@ -37,7 +37,8 @@ def usage(entry: Entry) -> str:
         if p.bracket and p.default is None
     )
     trailing = {Kind.SHAPE: "[sizes]", Kind.PERMUTATION: "[axes]", Kind.SIZE: "size", Kind.DIM: "dimension"}
-    after = [trailing.get(p.kind, p.name) for p in entry.parameters if not p.bracket]
+    behind = [p for p in entry.parameters if not p.bracket]
+    after = [trailing.get(p.kind, p.name) if len(behind) == 1 else p.name for p in behind]
     *before, last = entry.operand_names or ("",)
     operands = [*before, f"{last} ..." if entry.variadic else last]
     return " ".join(filter(None, [entry.name + (f"[{inside}]" if inside else ""), *operands, *after]))
