@@ -6,20 +6,23 @@ ends in such a comment.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kina import pipeline
 from kina.core.ir import Stack, Struct, Tree, Value
 from kina.diagnostics import KinaError
+from kina.doc.pages import Page
 from kina.host.reference import Reference
 from kina.ops.base import Array
 from kina.source import Source
 from kina.types import DType, Type
 
 _EXAMPLE = "example"
+_BLOCK = re.compile(r"^```kina\n(?P<text>.*?)\n```$", flags=re.S | re.M)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,20 @@ def answer(example: Example) -> Answer:
     function = checked.function(_EXAMPLE)
     leaves = iter(Reference(function).run({}, []))
     return Answer(function.result_type, _tree_text(function.result, leaves))
+
+
+def worked_out(page: Page) -> Page:
+    """The page with the value of each example below it, as it is computed now. Raises KinaError if one fails."""
+    sections = (replace(s, text=_BLOCK.sub(_with_answer, s.text)) for s in page.sections)
+    return replace(page, sections=tuple(sections))
+
+
+def _with_answer(block: re.Match[str]) -> str:
+    example = read_example(block["text"])
+    if not example.says:
+        return block[0]
+    found = answer(example)
+    return f"```kina\n{example.text}\n```\n\n```text\n{found.value}\n```\n\nof type `{found.type}`"
 
 
 def _tree_text(tree: Tree, leaves: Iterator[Array]) -> str:

@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Iterator
 
 from kina.doc.demands import TypeRule, type_rule
-from kina.doc.examples import answer, read_example
 from kina.doc.pages import Page, Section, summary_of, table
 from kina.elaborate.spellings import spellings, usage
 from kina.ops.base import DTypeClass, Entry, Kind, Operation, Parameter, Sample
@@ -14,7 +13,7 @@ from kina.ops.elementwise import OPERATORS
 from kina.types import DType, Tensor, shape_text
 
 _MOST_SAMPLES = 4
-_OPERATORS = {name: sign for sign, name in OPERATORS.items() if sign != "="}
+_OPERATORS: dict[str, str] = {name: sign for sign, name in OPERATORS.items() if sign != "="}
 _WORDS = {"floor_div": "div", "remainder": "mod", "logical_not": "not"}
 _CLASSES = {
     DTypeClass.FLOAT: "F64 F32 F16 BF16",
@@ -26,7 +25,7 @@ _CLASSES = {
 
 
 def operation_page(entry: Entry) -> Page:
-    """All that its declaration says and implies. The value of its example is left to `example_section`."""
+    """All that its declaration says and implies."""
     text = inspect.cleandoc(entry.documentation)
     rule = type_rule(entry)
     sections = [
@@ -37,7 +36,7 @@ def operation_page(entry: Entry) -> Page:
         Section("Errors", "\n".join(_errors(entry, rule))),
         Section("Derivative", _derivative(entry)),
         Section("In PyTorch", "" if entry.torch == "none" else f"```python\n{entry.torch}\n```"),
-        Section("Example", example_section(entry.example)),
+        Section("Example", f"```kina\n{entry.example}\n```" if entry.example else ""),
     ]
     return Page(
         entry.name, "operations", entry.family, summary_of(text), text, _usage(entry), shapes_of(entry),
@@ -51,15 +50,6 @@ def shapes_of(entry: Entry) -> str:
         return entry.shapes
     operands = ["Bool[...S]" if entry.condition and n == 0 else "[...S]" for n in range(len(entry.operand_names))]
     return f"{', '.join(operands)} -> {'[...S]' if entry.keeps_dtype else 'Bool[...S]'}"
-
-
-def example_section(text: str) -> str:
-    """The example with what it gives, computed now. Raises KinaError if it fails."""
-    if not text:
-        return ""
-    example = read_example(text)
-    found = answer(example)
-    return f"```kina\n{example.text}\n```\n\n```text\n{found.value}\n```\n\nof type `{found.type}`"
 
 
 def _usage(entry: Entry) -> str:
@@ -170,7 +160,7 @@ def _positions(entry: Entry, rule: TypeRule) -> Iterator[str]:
             f"`Idx[{size}]` need no check; other integers are checked when the program runs, and one that is out of "
             f"range ends it with an error that names `{entry.name}`, the place and the value."
         )
-    counted = [(s, r) for s, r in rule.results if r.bound is not None and not s.operation.moves]
+    counted = [(s, r) for s, r in rule.results if r.bound is not None and r.bound not in {x.bound for x in s.operands}]
     if counted:
         which = "The result's numbers" if len(counted) == len(rule.results) else "Numbers of an I64 result"
         yield f"- {which} are positions: `{counted[0][1].element}` in the first such line of the table above."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -40,9 +40,14 @@ class Page:
         return f"{self.folder}/{file_name(self.name)}.html"
 
     @property
+    def title(self) -> str:
+        """What stands above the page; an error's code says little by itself."""
+        return f"{self.name}: {self.summary}" if self.folder == "errors" else self.name
+
+    @property
     def markdown(self) -> str:
         """The whole page as Markdown."""
-        parts = [f"# {self.name}"]
+        parts = [f"# {self.title}"]
         if self.usage:
             parts.append(f"```kina\n{self.usage}\n```")
         parts.append(self.text or self.summary)
@@ -68,7 +73,7 @@ def _without_code(text: str) -> str:
     return re.sub(r"`[^`]*`", lambda m: "`" + "_" * (len(m[0]) - 2) + "`", text)
 
 
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """A Markdown table; `|` in cells is escaped."""
     lines = [head, tuple("---" for _ in head), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
@@ -76,7 +81,7 @@ def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 @cache
 def reference() -> Mapping[str, Page]:
-    """The pages of all operations and forms by name, without modules: operations first, each in order of declaration."""
+    """The pages of all operations and forms by name: operations first, each in order of declaration."""
     from kina.doc.forms import form_pages
     from kina.doc.operations import operation_page
     from kina.ops import all_operations

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
+from kina.doc.examples import worked_out
 from kina.doc.pages import Page
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\.html\)")
 
 
 def plain(text: str) -> str:
@@ -17,14 +17,9 @@ def plain(text: str) -> str:
     return _CONTROL.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
-def terminal_text(page: Page) -> str:
-    """The page as Markdown, with links to other pages of a site as their text."""
-    return _LINK.sub(r"\1", plain(page.markdown))
-
-
 def show(page: Page, stream: TextIO, *, colour: bool) -> None:
     """Renders a page where a person reads it; elsewhere it stays Markdown."""
-    text = terminal_text(page)
+    text = plain(worked_out(page).markdown)
     if not stream.isatty():
         stream.write(text)
         return
