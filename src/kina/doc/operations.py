@@ -39,17 +39,9 @@ def operation_page(entry: Entry) -> Page:
         Section("Example", f"```kina\n{entry.example}\n```" if entry.example else ""),
     ]
     return Page(
-        entry.name, "operations", entry.family, summary_of(text), text, _usage(entry), shapes_of(entry),
+        entry.name, "operations", entry.family, summary_of(text), text, _usage(entry), entry.shapes,
         entry.torch, tuple(s for s in sections if s.text),
     )  # fmt: skip
-
-
-def shapes_of(entry: Entry) -> str:
-    """What the declaration says of shapes; elementwise functions all have one rule."""
-    if entry.shapes:
-        return entry.shapes
-    operands = ["Bool[...S]" if entry.condition and n == 0 else "[...S]" for n in range(len(entry.operand_names))]
-    return f"{', '.join(operands)} -> {'[...S]' if entry.keeps_dtype else 'Bool[...S]'}"
 
 
 def _usage(entry: Entry) -> str:
@@ -70,7 +62,7 @@ def _shapes_section(entry: Entry, rule: TypeRule) -> str:
         for sample, result in _shown(rule)
     ]
     shown = f"\n\n{table(('operands', 'parameters', 'result'), rows)}" if rows else ""
-    return f"`{shapes_of(entry)}`{note}{shown}"
+    return f"`{entry.shapes}`{note}{shown}"
 
 
 def _shown(rule: TypeRule) -> list[tuple[Sample, Tensor]]:
@@ -206,5 +198,5 @@ def _derivative(entry: Entry) -> str:
     kind = declared if isinstance(declared, type) else type(declared)
     own = getattr(kind, "jvp", None)
     if own is not None and own is not getattr(Operation, "jvp", None):
-        return inspect.cleandoc(own.__doc__) if own.__doc__ else "Declared, of first and higher order."
+        return inspect.cleandoc(own.__doc__) if own.__doc__ else "Declared, for any order; at kinks as in PyTorch."
     return ""

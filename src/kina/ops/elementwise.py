@@ -137,68 +137,100 @@ def _unary(
     declare_function(ElementwiseFunction(name, doc, torch, _X, accepts, meaning, expand, **more))
 
 
-_binary("add", "`x + y`. Integers wrap.", "x + y", _NUM, "add", "add", d=lambda x, y, z: (1, 1), linear=True)
-_binary("sub", "`x - y`. Integers wrap.", "x - y", _NUM, "subtract", "sub", d=lambda x, y, z: (1, -1), linear=True)
-_binary("mul", "`x * y`. Integers wrap.", "x * y", _NUM, "multiply", "mul", d=lambda x, y, z: (y, x), linear=True)
+_binary("add", "`x + y`. Integers wrap.", "x + y", _NUM, "add", "add", d=lambda x, y, z: (1, 1), linear=True,
+        example="[1.0, 2.0] + 0.5  // [1.5, 2.5]")  # fmt: skip
+_binary("sub", "`x - y`. Integers wrap.", "x - y", _NUM, "subtract", "sub", d=lambda x, y, z: (1, -1), linear=True,
+        example="[1.0, 2.0] - [0.5, 4.0]  // [0.5, -2.0]")  # fmt: skip
+_binary("mul", "`x * y`. Integers wrap.", "x * y", _NUM, "multiply", "mul", d=lambda x, y, z: (y, x), linear=True,
+        example="[1.0, 2.0] * [3.0, 4.0]  // [3.0, 8.0]")  # fmt: skip
 declare_function(
     ElementwiseFunction(
         "zero_mul", "`x * y`, but 0 times anything, infinity and NaN included, is 0: what derivatives multiply by.",
         "torch.where((x == 0) | (y == 0), 0, x * y)", _XY, _FLOAT, lambda x, y: np.where((x == 0) | (y == 0), 0, x * y),
         _zero_mul, d=lambda x, y, z: (y, x), linear=True,
+        example="zero_mul [0.0, 2.0] (1.0 / [0.0, 4.0])  // [0.0, 0.5]",
     )
 )  # fmt: skip
 _binary("div", "`x / y` of floats, as IEEE says.", "x / y", _FLOAT, "true_divide", "div",
-        d=lambda x, y, z: (1 / y, -z / y))  # fmt: skip
+        d=lambda x, y, z: (1 / y, -z / y),
+        example="[1.0, -1.0] / [4.0, 0.0]  // [0.25, -inf]")  # fmt: skip
 _binary("pow", "`x ^ y` of floats.", "x ** y", _FLOAT, "power", "pow", positive=True, d=lambda x, y, z: (
     y.equals(0).where(0, y * x ** (y - 1), of=x), x.equals(0).both(y >= 0).where(0, z * x.log(), of=x)
-))  # fmt: skip
+),
+        example="[2.0, 9.0] ^ [10.0, 0.5]  // [1024.0, 3.0]")  # fmt: skip
 _binary("min", "The smaller; NaN if either is NaN.", "torch.minimum(x, y)", _NUM, "minimum", "min",
-        d=lambda x, y, z: (_share(x > y, x, y), _share(y > x, x, y)))  # fmt: skip
+        d=lambda x, y, z: (_share(x > y, x, y), _share(y > x, x, y)),
+        example="min [1.0, 5.0] [3.0, 4.0]  // [1.0, 4.0]")  # fmt: skip
 _binary("max", "The larger; NaN if either is NaN.", "torch.maximum(x, y)", _NUM, "maximum", "max",
-        d=lambda x, y, z: (_share(x < y, x, y), _share(y < x, x, y)))  # fmt: skip
-_binary("eq", "`x == y`.", "x == y", _ANY, "equal", "eq", gives_bool=True)
-_binary("ne", "`x != y`.", "x != y", _ANY, "not_equal", "ne", gives_bool=True)
-_binary("lt", "`x < y`.", "x < y", _NUM, "less", "lt", gives_bool=True)
-_binary("le", "`x <= y`.", "x <= y", _NUM, "less_equal", "le", gives_bool=True)
-_binary("gt", "`x > y`.", "x > y", _NUM, "greater", "gt", gives_bool=True)
-_binary("ge", "`x >= y`.", "x >= y", _NUM, "greater_equal", "ge", gives_bool=True)
-_binary("logical_and", "`x && y` of each pair.", "x & y", _BOOL, "logical_and", "and")
-_binary("logical_or", "`x || y` of each pair.", "x | y", _BOOL, "logical_or", "or")
+        d=lambda x, y, z: (_share(x < y, x, y), _share(y < x, x, y)),
+        example="max [1.0, 5.0] [3.0, 4.0]  // [3.0, 5.0]")  # fmt: skip
+_binary("eq", "`x == y`.", "x == y", _ANY, "equal", "eq", gives_bool=True, example="[1, 2] == [1, 3]  // [true, false]")
+_binary("ne", "`x != y`.", "x != y", _ANY, "not_equal", "ne", gives_bool=True,
+        example="[1, 2] != [1, 3]  // [false, true]")  # fmt: skip
+_binary("lt", "`x < y`.", "x < y", _NUM, "less", "lt", gives_bool=True, example="[1, 2] < 2  // [true, false]")
+_binary("le", "`x <= y`.", "x <= y", _NUM, "less_equal", "le", gives_bool=True,
+        example="[1, 2, 3] <= 2  // [true, true, false]")  # fmt: skip
+_binary("gt", "`x > y`.", "x > y", _NUM, "greater", "gt", gives_bool=True,
+        example="[1, 2, 3] > 2  // [false, false, true]")  # fmt: skip
+_binary("ge", "`x >= y`.", "x >= y", _NUM, "greater_equal", "ge", gives_bool=True,
+        example="[1, 2, 3] >= 2  // [false, true, true]")  # fmt: skip
+_binary("logical_and", "`x && y` of each pair.", "x & y", _BOOL, "logical_and", "and",
+        example="[true, true] && [true, false]  // [true, false]")  # fmt: skip
+_binary("logical_or", "`x || y` of each pair.", "x | y", _BOOL, "logical_or", "or",
+        example="[false, true] || [false, false]  // [false, true]")  # fmt: skip
 
-_unary("logical_not", "`not x`.", "~x", "logical_not", "not", _BOOL)
-_unary("neg", "`-x`. Integers wrap.", "-x", "negative", "neg", _NUM, d=lambda x, y: -1, linear=True)
+_unary("logical_not", "`not x`.", "~x", "logical_not", "not", _BOOL, example="not [true, false]  // [false, true]")
+_unary("neg", "`-x`. Integers wrap.", "-x", "negative", "neg", _NUM, d=lambda x, y: -1, linear=True,
+       example="neg [1.0, -2.0]  // [-1.0, 2.0]")  # fmt: skip
 _unary("abs", "The absolute value; the smallest integer stays itself.", "x.abs()", "abs", "abs", _NUM,
-       d=lambda x, y: x.sign())  # fmt: skip
-_unary("sign", "-1, 0 or 1; NaN stays NaN.", "x.sign()", "sign", _sign, _NUM, d=lambda x, y: 0)
-_unary("exp", "e to the x.", "x.exp()", "exp", "exp", d=lambda x, y: y)
+       d=lambda x, y: x.sign(),
+       example="abs [-1.5, 2.0]  // [1.5, 2.0]")  # fmt: skip
+_unary("sign", "-1, 0 or 1; NaN stays NaN.", "x.sign()", "sign", _sign, _NUM, d=lambda x, y: 0,
+       example="sign [-1.5, 0.0, 2.0]  // [-1.0, 0.0, 1.0]")  # fmt: skip
+_unary("exp", "e to the x.", "x.exp()", "exp", "exp", d=lambda x, y: y, example="exp [0.0, 1.0]  // [1.0, 2.71828]")
 _unary("log", "The natural logarithm; -inf at 0, NaN below.", "x.log()", "log", "log", positive=True,
-       d=lambda x, y: 1 / x)  # fmt: skip
+       d=lambda x, y: 1 / x,
+       example="log [1.0, 0.0, -1.0]  // [0.0, -inf, nan]")  # fmt: skip
 _unary("log1p", "`log (1 + x)`, exact near 0.", "x.log1p()", "log1p", "log1p", positive=True,
-       d=lambda x, y: 1 / (x + 1))  # fmt: skip
-_unary("expm1", "`exp x - 1`, exact near 0.", "x.expm1()", "expm1", "expm1", d=lambda x, y: y + 1)
-_unary("sqrt", "The square root; NaN below 0.", "x.sqrt()", "sqrt", "sqrt", positive=True, d=lambda x, y: 0.5 / y)
+       d=lambda x, y: 1 / (x + 1),
+       example="log1p [0.0, 1.0]  // [0.0, 0.693147]")  # fmt: skip
+_unary("expm1", "`exp x - 1`, exact near 0.", "x.expm1()", "expm1", "expm1", d=lambda x, y: y + 1,
+       example="expm1 [0.0, 1.0]  // [0.0, 1.71828]")  # fmt: skip
+_unary("sqrt", "The square root; NaN below 0.", "x.sqrt()", "sqrt", "sqrt", positive=True, d=lambda x, y: 0.5 / y,
+       example="sqrt [4.0, -1.0]  // [2.0, nan]")  # fmt: skip
 _unary(
     "rsqrt", "`1 / sqrt x`; inf at 0.", "x.rsqrt()", lambda x: 1 / np.sqrt(x),
     lambda xs, d, _variant: _reciprocal(call("sqrt", xs[0]), d), positive=True,
     d=lambda x, y: -0.5 * y / x,
+    example="rsqrt [4.0, 0.0]  // [0.5, inf]",
 )  # fmt: skip
 _unary("recip", "`1 / x`.", "x.reciprocal()", lambda x: 1 / x, lambda xs, d, _variant: _reciprocal(xs[0], d),
-       d=lambda x, y: -y * y)  # fmt: skip
-_unary("sin", "The sine of radians.", "x.sin()", "sin", "sin", d=lambda x, y: x.cos())
-_unary("cos", "The cosine of radians.", "x.cos()", "cos", "cos", d=lambda x, y: -x.sin())
-_unary("tan", "The tangent of radians.", "x.tan()", "tan", "tan", d=lambda x, y: y * y + 1)
-_unary("tanh", "The hyperbolic tangent.", "x.tanh()", "tanh", "tanh", d=lambda x, y: 1 - y * y)
-_unary("erf", "The error function.", "x.erf()", _erf, "erf", d=lambda x, y: 2 / math.sqrt(math.pi) * (-x * x).exp())
-_unary("sigmoid", "`1 / (1 + exp (-x))`.", "x.sigmoid()", _np_sigmoid, _sigmoid, d=lambda x, y: y * (1 - y))
+       d=lambda x, y: -y * y,
+       example="recip [4.0, 0.0]  // [0.25, inf]")  # fmt: skip
+_unary("sin", "The sine of radians.", "x.sin()", "sin", "sin", d=lambda x, y: x.cos(),
+       example="sin [0.0, 1.570796]  // [0.0, 1.0]")  # fmt: skip
+_unary("cos", "The cosine of radians.", "x.cos()", "cos", "cos", d=lambda x, y: -x.sin(),
+       example="cos [0.0, 3.141593]  // [1.0, -1.0]")  # fmt: skip
+_unary("tan", "The tangent of radians.", "x.tan()", "tan", "tan", d=lambda x, y: y * y + 1,
+       example="tan [0.0, 0.785398]  // [0.0, 1.0]")  # fmt: skip
+_unary("tanh", "The hyperbolic tangent.", "x.tanh()", "tanh", "tanh", d=lambda x, y: 1 - y * y,
+       example="tanh [0.0, 1.0]  // [0.0, 0.761594]")  # fmt: skip
+_unary("erf", "The error function.", "x.erf()", _erf, "erf", d=lambda x, y: 2 / math.sqrt(math.pi) * (-x * x).exp(),
+       example="erf [0.0, 1.0]  // [0.0, 0.842701]")  # fmt: skip
+_unary("sigmoid", "`1 / (1 + exp (-x))`.", "x.sigmoid()", _np_sigmoid, _sigmoid, d=lambda x, y: y * (1 - y),
+       example="sigmoid [0.0, 1.0]  // [0.5, 0.731059]")  # fmt: skip
 _unary(
     "relu", "`max x 0`; NaN stays NaN.", "F.relu(x)", lambda x: np.maximum(x, np.zeros((), x.dtype)),
     lambda xs, d, _variant: call("max", xs[0], Number(0, d)), _NUM,
     d=lambda x, y: (x <= 0).where(0, 1, of=x),
+    example="relu [-1.5, 2.0]  // [0.0, 2.0]",
 )  # fmt: skip
 _unary("silu", "`x * sigmoid x`, also called swish.", "F.silu(x)", lambda x: x / (1 + np.exp(-x)), _silu,
-       d=lambda x, y: x.sigmoid() * (x * (1 - x.sigmoid()) + 1))  # fmt: skip
+       d=lambda x, y: x.sigmoid() * (x * (1 - x.sigmoid()) + 1),
+       example="silu [0.0, 1.0]  // [0.0, 0.731059]")  # fmt: skip
 _unary("gelu", "`x * Phi(x)`: `erf` is exact, `tanh` the usual approximation.", "F.gelu(x, approximate=...)",
-       _np_gelu, _gelu, choices=("tanh", "erf"), d=lambda x, y, variant: _gelu_slope(x, variant))  # fmt: skip
+       _np_gelu, _gelu, choices=("tanh", "erf"), d=lambda x, y, variant: _gelu_slope(x, variant),
+       example="gelu[erf] [0.0, 1.0]  // [0.0, 0.841345]")  # fmt: skip
 _unary(
     "softplus",
     "`log (1 + exp x)`, without overflow.",
@@ -206,17 +238,22 @@ _unary(
     lambda x: np.logaddexp(x, np.zeros((), x.dtype)),
     _softplus,
     d=lambda x, y: x.sigmoid(),
+    example="softplus [0.0, 100.0]  // [0.693147, 100.0]",
 )
-_unary("floor", "Rounded down.", "x.floor()", "floor", "floor", d=lambda x, y: 0)
-_unary("ceil", "Rounded up.", "x.ceil()", "ceil", "ceil", d=lambda x, y: 0)
-_unary("round", "Rounded to the nearest, ties to even.", "x.round()", "round", "round", d=lambda x, y: 0)
-_unary("is_nan", "Whether x is NaN.", "x.isnan()", "isnan", "is_nan", gives_bool=True)
+_unary("floor", "Rounded down.", "x.floor()", "floor", "floor", d=lambda x, y: 0,
+       example="floor [1.5, -1.5]  // [1.0, -2.0]")  # fmt: skip
+_unary("ceil", "Rounded up.", "x.ceil()", "ceil", "ceil", d=lambda x, y: 0, example="ceil [1.5, -1.5]  // [2.0, -1.0]")
+_unary("round", "Rounded to the nearest, ties to even.", "x.round()", "round", "round", d=lambda x, y: 0,
+       example="round [0.5, 1.5, 2.6]  // [0.0, 2.0, 3.0]")  # fmt: skip
+_unary("is_nan", "Whether x is NaN.", "x.isnan()", "isnan", "is_nan", gives_bool=True,
+       example="is_nan (sqrt [-1.0, 4.0])  // [true, false]")  # fmt: skip
 
 declare_function(
     ElementwiseFunction(
         "select", "Where the condition holds `x`, else `y`.", "torch.where(c, x, y)", ("c", "x", "y"), _ANY,
         _numpy("where"),
         _primitive("select"), condition=True,
+        example="select [true, false] [1.0, 2.0] 0.0  // [1.0, 0.0]",
     )
 )  # fmt: skip
 declare_function(
@@ -229,6 +266,7 @@ declare_function(
             (x < low).both(low < high).where(1, 0, of=x),
             (x > high).either(high < low).where(1, 0, of=x),
         ),
+        example="clamp [-3.0, 0.5, 7.0] 0.0 1.0  // [0.0, 0.5, 1.0]",
     )
 )  # fmt: skip
 

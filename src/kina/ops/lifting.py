@@ -39,6 +39,8 @@ class ElementwiseFunction:
     """From operands and result (and the variant) to the partial derivative by each operand: a term, or 1, -1 or 0."""
     linear: bool = False
     """Whether it is linear in its operands, together or in each, so that `d` does not depend on what it is by."""
+    example: str = ""
+    """An expression with its value behind it (see `Operation.example`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,11 @@ def _samples(f: ElementwiseFunction) -> Sequence[Sample]:
     return found
 
 
+def _shapes(f: ElementwiseFunction) -> str:
+    operands = ["Bool[...S]" if f.condition and n == 0 else "[...S]" for n in range(len(f.operands))]
+    return f"{', '.join(operands)} -> {'Bool[...S]' if f.gives_bool else '[...S]'}"
+
+
 def declare_function(f: ElementwiseFunction) -> ElementwiseFunction:
     parameters = (Parameter("variant", Kind.CHOICE, True, f.choices),) if f.choices else ()
 
@@ -157,7 +164,7 @@ def declare_function(f: ElementwiseFunction) -> ElementwiseFunction:
     declare(
         Entry(
             f.name, "elementwise", f.torch, f.documentation, f.operands, False, parameters, build, lambda: _samples(f),
-            keeps_dtype=not f.gives_bool, condition=f.condition,
+            keeps_dtype=not f.gives_bool, condition=f.condition, shapes=_shapes(f), example=f.example,
         )
     )  # fmt: skip
     return f
