@@ -89,6 +89,13 @@ def core_text(function: Function) -> str:
     return print_program(function)
 
 
+def decomposed_text(function: Function) -> str:
+    """The same, with composite operations as what they are made of."""
+    from kina.passes.decompose import decompose
+
+    return core_text(_verified(decompose(function), "decomposition"))
+
+
 def lower(function: Function) -> KernelProgram:
     """Calls inlined, common work shared, operations fused into kernels."""
     from kina.kernels import fuse

@@ -15,14 +15,19 @@ from kina.host.module import Function, Stage, make_module
 
 @click.command("explain")
 @click.option("--core", "stage", flag_value="core", help="Typed core, as Kina that checks again.")
+@click.option("--decompose", is_flag=True, help="With --core: softmax and its like as what they are made of.")
 @click.option("--kernels", "stage", flag_value="kernels", default=True, help="Fused kernels (the default).")
 @click.option("--llvm", "stage", flag_value="llvm", help="LLVM assembly.")
 @click.argument("target", metavar="CODE|FILE[:FUNCTION]")
-def command(stage: Stage, target: str) -> None:
+def command(stage: Stage, decompose: bool, target: str) -> None:
     """Explain an error code (K0301), or show what the compiler makes of a program."""
     if re.fullmatch(r"[Kk]\d+", target):
         _show_page(target.upper())
         return
+    if decompose and stage != "core":
+        raise Misuse("--decompose goes with --core")
+    if decompose:
+        stage = "decomposed"
     for function in _functions(target):
         click.echo(function.explain(stage).rstrip("\n") + "\n")
 

@@ -18,7 +18,7 @@ from kina.host.reference import Reference
 from kina.source import Source
 
 Compile = Callable[[ir.Function], Executable]
-Stage = Literal["core", "kernels", "llvm"]
+Stage = Literal["core", "decomposed", "kernels", "llvm"]
 
 
 class Function:
@@ -62,15 +62,18 @@ class Function:
         return self._boundary.call(Reference(self._core).run, args, named)
 
     def explain(self, what: Stage = "kernels") -> str:
-        """What the compiler made of it: typed `core` (as Kina), fused `kernels`, or `llvm` assembly."""
+        """What the compiler made of it: typed `core` (as Kina), core `decomposed` into operations that are not made of
+        others, fused `kernels`, or `llvm` assembly."""
         match what:
             case "core":
                 return pipeline.core_text(self._core)
+            case "decomposed":
+                return pipeline.decomposed_text(self._core)
             case "kernels":
                 return str(pipeline.lower(self._core))
             case "llvm":
                 return str(pipeline.compile_function(self._core).llvm_ir)
-        raise ValueError(f"explain shows core, kernels or llvm, not {what!r}")
+        raise ValueError(f"explain shows core, decomposed, kernels or llvm, not {what!r}")
 
     def _first_run(self, *call: Any) -> Any:
         return self._compiled().run(*call)

@@ -209,6 +209,10 @@ class Operation:
         """
         raise NotImplementedError(f"{self.name} declares no transpose")
 
+    def decompose(self, *operands: Term) -> Term | None:
+        """The same by simpler operations, for reading; None where there are none. It may round more often."""
+        return None
+
     @classmethod
     def samples(cls) -> Sequence[Sample]:
         raise NotImplementedError

@@ -48,6 +48,12 @@ class _Softmax(Operation):
         return found + [Sample(cls(1), (Tensor(d, (a, b)),)) for d in (DType.F64, DType.BF16, DType.F16)]  # type: ignore[call-arg]
 
 
+def _shifted(x: Term, axis: int) -> Term:
+    """`x` less the maximum of its row, in the dtype of sums."""
+    wide = x.cast(x.type.dtype.accumulator)
+    return wide - wide.finite_top([axis]).broadcast(x.shape)
+
+
 @operation("softmax", family="normalising", torch="x.softmax(dim=axis)")
 class Softmax(_Softmax):
     """`exp x / sum (exp x)` along an axis, computed from the row's maximum so that it never overflows.
@@ -64,6 +70,12 @@ class Softmax(_Softmax):
         with np.errstate(all="ignore"):
             shifted, total = self._numpy_parts(operands[0])
             return np.asarray(np.exp(shifted) / total).astype(operands[0].dtype)
+
+    def decompose(self, *operands: Term) -> Term:
+        (x,) = operands
+        parts = _shifted(x, self.axis).exp()
+        total = parts.sum_keep([self.axis]).broadcast(x.shape)
+        return (parts / total).cast(x.type.dtype)
 
     def jvp(self, result: Term, operands: Sequence[Term], tangents: Sequence[Term | None]) -> Term:
         (tangent,) = tangents
@@ -89,6 +101,12 @@ class LogSoftmax(_Softmax):
         with np.errstate(all="ignore"):
             shifted, total = self._numpy_parts(operands[0])
             return np.asarray(shifted - np.log(total)).astype(operands[0].dtype)
+
+    def decompose(self, *operands: Term) -> Term:
+        (x,) = operands
+        shifted = _shifted(x, self.axis)
+        total = shifted.exp().sum_keep([self.axis]).log()
+        return (shifted - total.broadcast(x.shape)).cast(x.type.dtype)
 
     def jvp(self, result: Term, operands: Sequence[Term], tangents: Sequence[Term | None]) -> Term:
         (tangent,) = tangents

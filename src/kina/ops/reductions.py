@@ -127,6 +127,15 @@ class _Reduction(Operation):
     def linear(self) -> bool:  # type: ignore[override]
         return self.kind in ("sum", "mean")
 
+    def decompose(self, *operands: Term) -> Term | None:
+        (x,) = operands
+        if self.kind not in _DECOMPOSED:
+            return None
+        found = _DECOMPOSED[self.kind](x.cast(x.type.dtype.accumulator), self.axes)
+        for axis in () if self.keep else sorted(self.axes, reverse=True):
+            found = found.squeeze(axis)
+        return found.cast(x.type.dtype)
+
     def jvp(self, result: Term, operands: Sequence[Term], tangents: Sequence[Term | None]) -> Term | None:
         """The sum of the tangents, each times the derivative by its element."""
         if self.linear:
@@ -212,6 +221,29 @@ _REFERENCE: Mapping[str, Callable[[Array, tuple[int, ...], bool], Array]] = {
     "var": _np_var,
     "logsumexp": _np_logsumexp,
 }
+
+
+def _mean(x: Term, axes: Sequence[int]) -> Term:
+    total = x.sum_keep(axes)
+    return total / total.size(product([x.shape[axis] for axis in axes]))
+
+
+def _logsumexp(x: Term, axes: Sequence[int]) -> Term:
+    top = x.finite_top(axes)
+    return top + (x - top.broadcast(x.shape)).exp().sum_keep(axes).log()
+
+
+def _var(x: Term, axes: Sequence[int]) -> Term:
+    off = x - _mean(x, axes).broadcast(x.shape)
+    return _mean(off * off, axes)
+
+
+_DECOMPOSED: Mapping[str, Callable[[Term, Sequence[int]], Term]] = {
+    "mean": _mean,
+    "logsumexp": _logsumexp,
+    "var": _var,
+}
+"""The kinds that are made of others, their axes kept."""
 
 
 def _extreme_slope(x: Term, y: Term, axes: Sequence[int]) -> Term:

@@ -232,4 +232,12 @@ class Term:
         return self.reduce("sum", axes)
 
     def sum_keep(self, axes: Sequence[int]) -> Term:
-        return self._apply("reduce_keep", kind="sum", axes=tuple(axes)) if axes else self
+        return self.reduce_keep("sum", axes)
+
+    def reduce_keep(self, kind: str, axes: Sequence[int]) -> Term:
+        return self._apply("reduce_keep", kind=kind, axes=tuple(axes)) if axes else self
+
+    def finite_top(self, axes: Sequence[int]) -> Term:
+        """The maximum along these axes, kept; 0 where it is not finite, so that taking it off leaves infinities."""
+        top = self.reduce_keep("max", axes)
+        return (top - top).equals(0).where(top, 0, of=top)
