@@ -16,7 +16,7 @@ help: ## Show what there is
 
 setup: $(READY) ## Make .venv with the pinned dependencies and Kina
 
-demo: $(READY) ## Check and run a transformer block of a real language model
+demo: $(READY) ## Check and run a transformer block of a real language model, then let the whole model answer
 	@$(PY) examples/demo.py
 
 test: $(READY) ## Run the tests

@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -29,17 +30,23 @@ from kina.diagnostics.render import render
 from kina.elaborate.result import Signature
 from kina.host.gguf_file import GGUFFile, open_gguf
 from kina.host.tokenizer import tokenizer_of
+from kina.models.chat import render_chat, texts
+from kina.models.llama import Llama, Session
+from kina.models.smollm2 import fetch_model
 from kina.pipeline import Checked, check
 from kina.source import Source
-from smollm2 import HERE, fetch_model
 
 F32 = npt.NDArray[np.float32]
 Array = npt.NDArray[np.floating]
 
+HERE = Path(__file__).parent
 BLOCK = 0
 LENGTHS = (1, 24, 128)
 LARGEST_ERROR = 1e-4
 ROUNDS = 3
+QUESTION = "What is the capital of France?"
+ANSWER = "Paris"
+MOST_TOKENS = 48
 TEXT = """\
 A shape error in a tensor program is rarely loud. Two axes change places, a batch of one hides a
 missing dimension, a broadcast stretches what should have been an error, and the program runs on and
@@ -126,7 +133,10 @@ def demonstrate(console: Console) -> int:
 
     console.rule("[bold]3. Refused, with the reason")
     refused = show_refused(console)
-    return verdict(console, rows, compilations, checked.ok, refused)
+
+    console.rule("[bold]4. The whole of SmolLM2, in Kina")
+    said = show_answer(console)
+    return verdict(console, rows, compilations, checked.ok, refused, said)
 
 
 def show_checked(console: Console, checked: Checked) -> None:
@@ -209,7 +219,26 @@ def show_refused(console: Console) -> bool:
     return False
 
 
-def verdict(console: Console, rows: list[Measured], compilations: int, checked: bool, refused: bool) -> int:
+def show_answer(console: Console) -> str:
+    """Asks the model, prints what it says as it comes, and gives that."""
+    llama = Llama.open(fetch_model())
+    ids = llama.encode(render_chat(llama.file, [{"role": "user", "content": QUESTION}]))
+    console.print(f"[bold]{QUESTION}[/]")
+    said: list[str] = []
+    started = time.perf_counter()
+    for text in texts(llama.tokenizer, Session(llama).generate(ids, MOST_TOKENS)):
+        said.append(text)
+        console.print(Text(text), end="")
+    seconds = time.perf_counter() - started
+    compilations = llama.module.step.compilations
+    console.print(f"\n\n{len(ids)} tokens read, {len(said)} written in {seconds:.1f} s, {compilations} compilation")
+    console.print("talk with it: [bold]kina chat[/]\n")
+    return "".join(said)
+
+
+def verdict(
+    console: Console, rows: list[Measured], compilations: int, checked: bool, refused: bool, said: str
+) -> int:
     failures = [f"{row.tokens} tokens: relative error {row.relative:.1e}" for row in rows if not row.right]
     if compilations != 1:
         failures.append(f"{compilations} compilations instead of 1")
@@ -217,6 +246,8 @@ def verdict(console: Console, rows: list[Measured], compilations: int, checked: 
         failures.append("the fragment does not check")
     if not refused:
         failures.append("the broken program was not refused")
+    if ANSWER not in said:
+        failures.append(f"the model did not say {ANSWER}")
     for failure in failures:
         console.print(f"[bold red]failed[/]: {failure}")
     if not failures:

@@ -14,7 +14,7 @@ import click
 
 from kina import __version__
 
-_COMMANDS = ("check", "run", "test", "explain", "doc", "audit", "fmt")
+_COMMANDS = ("check", "run", "test", "explain", "doc", "audit", "fmt", "generate", "chat")
 
 FAULT_IN_KINA = 70
 _INTERRUPTED = 130

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from kina.diagnostics import KinaError
 from kina.host import errors
 from kina.host.errors import Head
 from kina.host.numbers import from_list, from_number, is_number
@@ -85,6 +86,14 @@ def stacked(head: Head, path: str, items: Sequence[object]) -> Array:
         raise errors.cannot_stack(head, path, refused.what) from None
     except ValueError as fault:
         raise errors.cannot_stack(head, path, str(fault)) from None
+
+
+def read(name: str, value: object) -> Array:
+    """An array of any library, of any dtype. Raises KinaError, which says what to do, for what is none."""
+    try:
+        return _READERS[kind_of(value) or Kind.NUMPY](value)
+    except _Refused as refused:
+        raise KinaError(f"{name} {refused.what}: {refused.advice}") from None
 
 
 def _from_library(head: Head, number: int, value: object) -> Array:

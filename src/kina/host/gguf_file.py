@@ -18,6 +18,8 @@ import numpy.typing as npt
 
 from kina.diagnostics import KinaError
 from kina.host.gguf_header import BlockFormat, TensorInfo, Value, read_header
+from kina.ops.base import Array
+from kina.types import DType
 
 F32Array = npt.NDArray[np.float32]
 _Wanted = TypeVar("_Wanted", int, float, str)
@@ -55,6 +57,21 @@ class GGUFFile:
         """The Jinja template that turns messages into a prompt."""
         return self._metadata_value("tokenizer.chat_template", str)
 
+    def number(self, key: str, default: int | None = None) -> int:
+        """An integer under the architecture's name: `number("attention.head_count")`.
+
+        Raises KinaError for another value, and where it is missing without a default.
+        """
+        return self._own(key, int, default)
+
+    def real(self, key: str, default: float | None = None) -> float:
+        """A float under the architecture's name."""
+        return self._own(key, float, default)
+
+    def _own(self, key: str, kind: type[_Wanted], default: _Wanted | None) -> _Wanted:
+        full = f"{self.architecture}.{key}"
+        return default if default is not None and full not in self.metadata else self._metadata_value(full, kind)
+
     def strings(self, key: str) -> tuple[str, ...]:
         """A metadata array of strings, such as `tokenizer.ggml.tokens`. Raises KinaError where it is none."""
         value = self._present(key)
@@ -70,6 +87,20 @@ class GGUFFile:
         info = self.info(name)
         rows = self._rows_of(info)
         return _dequantise(rows, info, self.path).reshape(info.shape)
+
+    def stored(self, name: str) -> Array:
+        """A tensor as the file has it, in the file's shape, not copied and not dequantised.
+
+        Raises KinaError for a format that Kina has no dtype for.
+        """
+        info = self.info(name)
+        dtype = DType.__members__.get(info.quantisation)
+        if dtype is None or dtype.block is not None:
+            reason = f"{name} is stored as {info.quantisation}, which is no dtype of Kina"
+            raise KinaError(f"{self.path}: {reason}; `dequantise` gives it as F32")
+        raw = self.data[info.offset : info.offset + info.nbytes]
+        found: Array = raw.view(dtype.numpy).reshape(info.shape)
+        return found
 
     def linear(self, name: str) -> F32Array:
         """A linear layer's weight as a program multiplies with it: `[in, out]`, a transposed view."""

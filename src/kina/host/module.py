@@ -11,9 +11,11 @@ from kina import pipeline
 from kina.core import ir
 from kina.diagnostics.names import nearest
 from kina.elaborate.generics import Choice
+from kina.elaborate.record_forms import record_forms
 from kina.elaborate.result import Generic, Signature
 from kina.host.boundary import Boundary, Executable, Run
 from kina.host.generic import choice_of, not_for, without_dtypes
+from kina.host.record_type import RecordType
 from kina.host.reference import Reference
 from kina.source import Source
 
@@ -153,18 +155,26 @@ class GenericFunction:
 
 
 class Module:
-    """The functions of a Kina file, as attributes: `module.rmsnorm(x, weight, 1e-6)`."""
+    """The functions of a Kina file, as attributes: `module.rmsnorm(x, weight, 1e-6)`; and its record types:
+    `module.Model.load("model.gguf")`. Where both have a name, it means the function.
+    """
 
-    def __init__(self, source: Source, functions: Iterable[Function | GenericFunction]) -> None:
+    def __init__(
+        self, source: Source, functions: Iterable[Function | GenericFunction], types: Iterable[RecordType] = ()
+    ) -> None:
         self.__file__ = source.name
         self._functions = {f.__name__: f for f in functions}
+        self._types = {t.__name__: t for t in types}
 
     def __getattr__(self, name: str) -> Any:
         # Through the dictionary: while a module is copied, it has no attributes yet.
         functions: dict[str, Function | GenericFunction] = self.__dict__.get("_functions", {})
+        types: dict[str, RecordType] = self.__dict__.get("_types", {})
         if name in functions:
             return functions[name]
-        close = nearest(name, functions)
+        if name in types:
+            return types[name]
+        close = nearest(name, [*functions, *types])
         meant = f"; did you mean {close}?" if close else ""
         where = self.__dict__.get("__file__", "the module")
         raise AttributeError(f"{where} has no function {name}{meant}", name=name, obj=self)
@@ -183,4 +193,5 @@ def make_module(checked: pipeline.Checked, compile: Compile = pipeline.compile_f
     generic = checked.elaboration.generic
     plain = [Function(core, signatures[name], compile) for name, core in functions.items()]
     open_ = [GenericFunction(g, signatures[name], compile) for name, g in generic.items()]
-    return Module(checked.source, [*plain, *open_])
+    types = map(RecordType, record_forms(checked.elaboration.state.context).values())
+    return Module(checked.source, [*plain, *open_], types)

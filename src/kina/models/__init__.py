@@ -1,0 +1,1 @@
+"""Language models in Kina, and what runs them: weights, tokens, caches."""
