@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
+from operations_page import page
 
 from kina.diagnostics import Severity
 from kina.diagnostics.pages import all_codes
@@ -62,3 +64,10 @@ def test_a_page_that_cannot_be_read_says_why():
         read_form("einsum\n\ntext")
     with pytest.raises(ValueError, match="none of"):
         read_form("# einsum\ncolour: red\n\ntext")
+
+
+def test_the_table_of_all_operations_is_as_they_are_declared(update_golden: bool):
+    file = Path(__file__).parents[2] / "docs" / "operations.md"
+    if update_golden:
+        file.write_text(page(), encoding="utf-8")
+    assert file.read_text(encoding="utf-8") == page(), "run `make golden`"

@@ -6,10 +6,12 @@ import inspect
 from collections.abc import Iterator
 
 from kina.doc.demands import TypeRule, type_rule
+from kina.doc.formulas import derivatives
 from kina.doc.pages import Page, Section, summary_of, table
 from kina.elaborate.spellings import spellings, usage
 from kina.ops.base import DTypeClass, Entry, Kind, Operation, Parameter, Sample
 from kina.ops.elementwise import OPERATORS
+from kina.syntax.lexer import RESERVED
 from kina.types import DType, Tensor, shape_text
 
 _MOST_SAMPLES = 4
@@ -50,7 +52,8 @@ def _usage(entry: Entry) -> str:
     if sign is None:
         return called
     *before, last = entry.operand_names
-    return f"{' '.join([*before, sign, last])}\n{called}"
+    written = " ".join([*before, sign, last])
+    return written if entry.name in RESERVED else f"{written}\n{called}"
 
 
 def _shapes_section(entry: Entry, rule: TypeRule) -> str:
@@ -186,17 +189,28 @@ def _derivative(entry: Entry) -> str:
     declared = _declared(entry)
     if declared is None:
         return ""
-    results = [r for _, r in type_rule(entry).results]
+    rule = type_rule(entry)
+    results = [r for _, r in rule.results]
     if results and not any(r.dtype.is_float for r in results):
         return "None: the result is not made of floats, and has no tangent."
-    if getattr(declared, "flat", False):
+    if declared.flat:
         return "None: the result has no tangent."
-    if declared.linear:
+    linear = {_kind(s): s.operation.linear for s, r in rule.results if r.dtype.is_float}
+    if (linear and all(linear.values())) or (not linear and declared.linear is True):
         return "Linear: the tangent of the result is the operation itself, of the operands' tangents."
-    if getattr(declared, "multilinear", False):
+    if declared.multilinear:
         return "Linear in each operand: the tangent of the result is the sum over operands, each with its tangent."
+    formulas = [f"- by `{by}`: `{formula}`" for by, formula in derivatives(entry).items()]
+    if formulas:
+        intro = "With `result` for what it gives (a tangent of 0 stays 0, whatever it is multiplied by):"
+        return "\n".join([intro, "", *formulas])
     kind = declared if isinstance(declared, type) else type(declared)
-    own = getattr(kind, "jvp", None)
-    if own is not None and own is not getattr(Operation, "jvp", None):
-        return inspect.cleandoc(own.__doc__) if own.__doc__ else "Declared, for any order; at kinks as in PyTorch."
-    return ""
+    if kind.jvp is Operation.jvp:
+        return ""
+    own = inspect.cleandoc(kind.jvp.__doc__ or "Declared, for any order; at kinks as in PyTorch.")
+    kinds = " ".join(f"`{k}`" for k, is_linear in linear.items() if is_linear)
+    return f"{own} Linear for {kinds}." if kinds else own
+
+
+def _kind(sample: Sample) -> str:
+    return str(next(iter(sample.operation.arguments().values()), ""))
