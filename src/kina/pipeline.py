@@ -82,11 +82,11 @@ def check(source: Source, *, strict: bool = False, earlier: Checked | None = Non
     return Checked(source, elaboration, parsed.diagnostics, strict)
 
 
-def core_text(function: Function) -> str:
-    """The typed core of a function and of all that it calls, as Kina that checks again."""
+def core_text(*functions: Function) -> str:
+    """The typed core of functions and of all that they call, as Kina that checks again."""
     from kina.core.printer import print_program
 
-    return print_program(function)
+    return print_program(*functions)
 
 
 def decomposed_text(function: Function) -> str:

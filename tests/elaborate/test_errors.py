@@ -35,7 +35,7 @@ CASES = {
     "an effect that there is not": ("let f (x : F32) : F32 ! {random} = x", "K0230", "not an effect"),
     "a test that claims nothing": ('test "a" = 3', "K0302", "what a test claims"),
     "a reduction without axes": (F + "x * reduce[sum] x", "K0206", "axes=all"),
-    "computed list items": (F + "x * [w]", "K0202", "computed values"),
+    "list items of two shapes": (F + "x * [w, 1.0]", "K0304", "the same number of axes"),
     # calls
     "an operation with too few arguments shows its usage": (F + "max x", "K0203", "usage: max x y"),
     "an operation with too many arguments": (F + "exp x w", "K0203", "takes 1 argument, and got 2"),

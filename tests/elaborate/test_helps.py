@@ -192,7 +192,7 @@ MISTAKES = {
     ),
     "a permutation of too few axes": (
         "let f [B, S, D] (x : F32[B, S, D]) : F32[B, D, S] = transpose x «[1, 2]»",
-        "K0206", None,
+        "K0206", "[0, 2, 1]",
     ),
     "two axes for a transpose, as in PyTorch": (
         "let f [B, S, D] (x : F32[B, S, D]) : F32[B, D, S] = «transpose x 1 2»",
@@ -420,7 +420,9 @@ MISTAKES = {
         "let f [N, M] (x : F32[N]) (y : F32[M]) (c : Bool) : F32[N] = if c then x else «y»",
         "K0302", None,
     ),
-    "a condition of many": ("let f [N] (x : F32[N]) : F32[N] = if «x > 0.0» then x else -x", "K0302", None),
+    "a condition of many": (
+        "let f [N] (x : F32[N]) : F32[N] = if «x > 0.0» then x else -x", "K0302", "(select (x > 0.0) x (-x))",
+    ),
     "if with a float": ("let f [N] (c : F32) (x : F32[N]) : F32[N] = if «c» then x else -x", "K0302", "(cast[Bool] c)"),
     "an existential not opened": (
         "let g (k : I64) : exists [n]. F32[n] = let [n] = to_dim k in zeros[F32] [n]\n"

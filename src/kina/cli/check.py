@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from kina import pipeline
-from kina.cli.common import count, obligations_summary, settled, show_findings
+from kina.cli.common import count, obligations_summary, settled, show_findings, source_of
 from kina.diagnostics import Diagnostic, Severity
 from kina.elaborate.result import Obligation
-from kina.host.files import UnreadableFile, read_source
+from kina.host.files import UnreadableFile
 
 
 @click.command("check")
@@ -20,7 +20,7 @@ from kina.host.files import UnreadableFile, read_source
 @click.option("--strict", is_flag=True, help="Refuse surface sugar: accept core as it is printed.")
 @click.argument("files", nargs=-1, required=True)
 def command(as_json: bool, strict: bool, files: tuple[str, ...]) -> int:
-    """Check that programs fit together, for every size.
+    """Check that programs fit together, for every size. `-` is stdin.
 
     Ends with status 1 if a program has errors, 2 if a file cannot be read.
     """
@@ -33,7 +33,7 @@ def _check_for_people(files: tuple[str, ...], strict: bool) -> int:
     obligations: list[Obligation] = []
     for file in files:
         try:
-            checked = pipeline.check(read_source(file), strict=strict)
+            checked = pipeline.check(source_of(file), strict=strict)
         except UnreadableFile as fault:
             click.echo(f"kina: {fault}", err=True)
             status = 2
@@ -60,7 +60,7 @@ def _check_as_json(files: tuple[str, ...], strict: bool) -> int:
     try:
         for file in files:
             try:
-                checked = pipeline.check(read_source(file), strict=strict)
+                checked = pipeline.check(source_of(file), strict=strict)
             except UnreadableFile as fault:
                 found.append(_unreadable(file, str(fault)))
                 status = 2

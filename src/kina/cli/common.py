@@ -32,10 +32,20 @@ class Misuse(click.ClickException):
         click.echo(f"kina: {self.message}", err=True)
 
 
-def read(path: str) -> Source:
-    """A program file; unreadable ones are misuse."""
-    try:
+def source_of(path: str) -> Source:
+    """A program file, or stdin for `-`. Raises UnreadableFile."""
+    if path != "-":
         return read_source(path)
+    try:
+        return Source("<stdin>", sys.stdin.buffer.read().decode("utf-8").removeprefix("\ufeff"), ".")
+    except UnicodeDecodeError as fault:
+        raise UnreadableFile(f"cannot read stdin: not UTF-8 text (byte {fault.start})") from None
+
+
+def read(path: str) -> Source:
+    """A program file, or stdin for `-`; unreadable ones are misuse."""
+    try:
+        return source_of(path)
     except UnreadableFile as fault:
         raise Misuse(str(fault)) from None
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
 
 import click
 
+from kina import pipeline
 from kina.cli.common import Misuse, checked_without_errors, find_function, split_target, wants_colour
 from kina.diagnostics.names import nearest
-from kina.host.module import Function, Stage, make_module
+from kina.host.module import Stage, make_module
 
 
 @click.command("explain")
@@ -28,8 +28,15 @@ def command(stage: Stage, decompose: bool, target: str) -> None:
         raise Misuse("--decompose goes with --core")
     if decompose:
         stage = "decomposed"
-    for function in _functions(target):
-        click.echo(function.explain(stage).rstrip("\n") + "\n")
+    path, name = split_target(target)
+    checked = checked_without_errors(path)
+    if name is None and stage == "core":
+        click.echo(pipeline.core_text(*checked.elaboration.program.functions.values()), nl=False)
+        return
+    module = make_module(checked)
+    names = list(checked.elaboration.program.functions) if name is None else [name]
+    for name in names:
+        click.echo(find_function(module, path, name).explain(stage).rstrip("\n") + "\n")
 
 
 def _show_page(code: str) -> None:
@@ -47,10 +54,3 @@ def _show_page(code: str) -> None:
 
     Console(no_color=not wants_colour(sys.stdout)).print(Markdown(text))
 
-
-def _functions(target: str) -> Sequence[Function]:
-    path, name = split_target(target)
-    checked = checked_without_errors(path)
-    module = make_module(checked)
-    names = list(checked.elaboration.program.functions) if name is None else [name]
-    return [find_function(module, path, name) for name in names]

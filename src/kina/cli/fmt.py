@@ -27,10 +27,7 @@ def command(only_check: bool, files: tuple[str, ...]) -> int:
 
 
 def _format_stdin(only_check: bool) -> int:
-    try:
-        source = Source("<stdin>", sys.stdin.buffer.read().decode("utf-8"))
-    except UnicodeDecodeError as fault:
-        raise Misuse(f"cannot read stdin: not UTF-8 text (byte {fault.start})") from None
+    source = read("-")
     text = _formatted(source)
     if text is None:
         return 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from itertools import count
 from typing import Any
 
 from kina.core.ir import (
@@ -21,6 +23,7 @@ from kina.core.ir import (
     Tree,
     Value,
     While,
+    blocks_of,
     made_by,
     parts,
     statements_within,
@@ -36,13 +39,13 @@ from kina.types import DType, Exists, List, Record, Tuple, Type, effects_text, i
 _SYMBOLS: Mapping[str, str] = {name: symbol for symbol, name in OPERATORS.items() if symbol != "="} | {"neg": "-"}
 
 
-def print_program(function: Function) -> str:
-    """A function after everything that it calls, each once."""
-    ordered: dict[str, Function] = {}
-    _collect(function, ordered)
-    functions = ordered.values()
-    names = _names(functions)
-    return "\n\n".join(_function(f, names) for f in functions) + "\n"
+def print_program(*functions: Function) -> str:
+    """Functions after everything that they call, each once: a program by itself."""
+    ordered: dict[Function, None] = {}
+    for function in functions:
+        _collect(function, ordered)
+    names = _names(ordered)
+    return "\n\n".join(_function(f, names) for f in ordered) + "\n"
 
 
 def print_function(function: Function) -> str:
@@ -50,11 +53,11 @@ def print_function(function: Function) -> str:
     return _function(function, _names((function,)))
 
 
-def _collect(function: Function, ordered: dict[str, Function]) -> None:
+def _collect(function: Function, ordered: dict[Function, None]) -> None:
     for callee in _callees(function):
-        if callee.name not in ordered:
+        if callee not in ordered:
             _collect(callee, ordered)
-    ordered.setdefault(function.name, function)
+    ordered.setdefault(function)
 
 
 def _callees(function: Function) -> Iterator[Function]:
@@ -63,26 +66,43 @@ def _callees(function: Function) -> Iterator[Function]:
 
 # ---------------------------------------------------------------- names
 
+_FORMS = {"to_dim", "check", "inf", "nan"}
+"""What printed core has beside operations."""
 Named = Function | CoreParameter | Value
 Names = Mapping[Named, str]
 """How functions, parameters and values are called in print."""
 
 
 def _names(functions: Iterable[Function]) -> Names:
-    """A name that an operation has, or a value's name that a function has, gets primes: core may use both."""
-    functions = [*functions, *(callee for f in functions for callee in _callees(f))]
-    taken = {entry.name for entry in all_operations()}
-    names: dict[Named, str] = {f: _apart(f.name, taken, set()) for f in functions}
-    taken |= set(names.values())
+    """A name that an operation has, or a value's name that a function has, gets primes: core may use both. So does the
+    name of a second function, from another module."""
+    functions = dict.fromkeys([*functions, *(callee for f in functions for callee in _callees(f))])
+    taken = {entry.name for entry in all_operations()} | _FORMS
+    names: dict[Named, str] = {}
+    for f in functions:
+        names[f] = _apart(f.name, taken, set())
+        taken.add(names[f])
     for function in functions:
-        made = [v for s in statements_within(function.statements) for v in _named_by(s)]
         dims = {d for s in statements_within(function.statements) for d in _dimensions_of(s)}
-        used = {p.name for p in function.parameters} | {v.name for v in made}
+        called = _numbered(function, taken | dims)
+        used = {p.name for p in function.parameters} | set(called.values())
         for p in function.parameters:
             names[p] = _apart(p.name, taken, used)
             names |= {v: names[p] + path for v, path in _paths(p.value)}
-        names |= {v: _apart(v.name, taken | dims, used) for v in made}
+        names |= {v: _apart(name, taken | dims, used) for v, name in called.items()}
     return names
+
+
+def _numbered(function: Function, taken: AbstractSet[str]) -> Mapping[Value, str]:
+    """The values that a function makes, by name: those that the source did not name are numbered in the order in which
+    they are made, whatever was made and dropped between them."""
+    made = list(_made_within(function.statements))
+    others = taken | {p.name for p in function.parameters} | {v.name for v in made if not _TEMPORARY.fullmatch(v.name)}
+    numbers = (name for n in count(1) if (name := f"t{n}") not in others)
+    return {v: next(numbers) if _TEMPORARY.fullmatch(v.name) else v.name for v in made}
+
+
+_TEMPORARY = re.compile(r"t[1-9][0-9]*")
 
 
 def _apart(name: str, taken: AbstractSet[str], used: AbstractSet[str]) -> str:
@@ -93,9 +113,12 @@ def _apart(name: str, taken: AbstractSet[str], used: AbstractSet[str]) -> str:
     return chosen
 
 
-def _named_by(statement: Statement) -> tuple[Value, ...]:
-    states = statement.states if isinstance(statement, For | While) else ()
-    return (*made_by(statement), *states)
+def _made_within(statements: Iterable[Statement]) -> Iterator[Value]:
+    for statement in statements:
+        yield from statement.states if isinstance(statement, For | While) else ()
+        for block in blocks_of(statement):
+            yield from _made_within(block.statements)
+        yield from made_by(statement)
 
 
 def _dimensions_of(statement: Statement) -> tuple[str, ...]:
@@ -300,4 +323,4 @@ def _constant(operation: Constant) -> str:
 def _number(value: float | int | bool, dtype: DType) -> str:
     if dtype is DType.BOOL:
         return "true" if value else "false"
-    return repr(float(value)) if dtype.is_float else str(value)
+    return repr(float(value)) if dtype.is_float else str(value)  # `inf`, `-inf` and `nan` are Kina too

@@ -220,15 +220,17 @@ def axis_out_of_range(
     return _error("K0206", f"`{shown}`: axis {axis} is out of range", span, notes=(note,), help=help)
 
 
-def not_a_permutation(span: Span, shown: str, order: Sequence[int], rank: int) -> Diagnostic:
+def not_a_permutation(
+    span: Span, shown: str, order: Sequence[int], rank: int, help: tuple[Help, ...] = ()
+) -> Diagnostic:
     return _error(
         "K0206", f"`{shown}`: {list(order)} is not an order of the {rank} axes", span,
-        notes=(f"each of {', '.join(map(str, range(rank))) or 'no axes'} has to stand in it once",),
+        notes=(f"each of {', '.join(map(str, range(rank))) or 'no axes'} has to stand in it once",), help=help,
     )  # fmt: skip
 
 
-def bad_index(span: Span, what: str) -> Diagnostic:
-    return _error("K0206", f"this index does not fit: {what}", span)
+def bad_index(span: Span, what: str, help: tuple[Help, ...] = ()) -> Diagnostic:
+    return _error("K0206", f"this index does not fit: {what}", span, help=help)
 
 
 def refused(span: Span, message: str, help: str | None) -> Diagnostic:
@@ -258,6 +260,12 @@ def hole(span: Span, name: str | None, wanted: object | None, scope: Sequence[tu
 
 def not_a_dimension(span: Span, why: str) -> Diagnostic:
     return _error("K0208", "this is not a dimension", span, why)
+
+
+def no_such_binder(span: Span, function: str, name: str, known: Sequence[str]) -> Diagnostic:
+    """A dimension argument by a name that the function has not, or has been given."""
+    why = f"{name} is given twice" if name in known else f"{function} has {', '.join(known)}"
+    return _error("K0208", f"{function} takes no {'second ' if name in known else ''}{name} here", span, why)
 
 
 def negative_size(span: Span, size: int, help: tuple[Help, ...] = ()) -> Diagnostic:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -37,6 +37,12 @@ class And:
 
     def __str__(self) -> str:
         return " && ".join(_grouped(p, Or) for p in self.items) or "0 = 0"
+
+    @classmethod
+    def of(cls, items: Iterable[Proposition]) -> Proposition:
+        """What all items say, each said once."""
+        once = tuple(dict.fromkeys(items))
+        return once[0] if len(once) == 1 else cls(once)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from kina.core.ir import Block, If, Tree, Value, leaves, tree_type
+from kina.diagnostics.diagnostic import Edit, Help
 from kina.dims.proposition import And, Proposition, negate
 from kina.elaborate.context import Context, Meaning
 from kina.elaborate.dimensions import conjuncts, read_claim
 from kina.elaborate.dispatch import check, elaborates, tensor, value
+from kina.elaborate.guesses import guess, parenthesised
 from kina.elaborate.matching import conform
 from kina.elaborate.trees import confine, is_settled, new_tree
 from kina.syntax import ast
@@ -17,7 +19,7 @@ _BOOL = Tensor(DType.BOOL, ())
 
 @elaborates(ast.If)
 def _if(context: Context, e: ast.If, expected: Type | None, name: str | None) -> Meaning:
-    condition = _condition(context, e.condition)
+    condition = _condition(context, e)
     wanted = expected if expected is not None and is_settled(expected) else None
     mark = len(context.opened)
     with context.block() as statements:
@@ -42,13 +44,20 @@ def _branch(context: Context, e: ast.Expr, wanted: Type | None) -> Tree:
     return value(context, e) if wanted is None else check(context, e, wanted, "this branch", None)
 
 
-def _condition(context: Context, e: ast.Expr) -> Value | Proposition:
+def _condition(context: Context, whole: ast.If) -> Value | Proposition:
+    e = whole.condition
     if is_proposition(context, e):
-        claims = read_claim(context, e)
-        return claims[0] if len(claims) == 1 else And(claims)
+        return And.of(read_claim(context, e))
     condition = tensor(context, e, _BOOL)
-    conform(context, condition, _BOOL, e.span, "the condition of `if`", None)
+    conform(context, condition, _BOOL, e.span, "the condition of `if`", None, help=_element_by_element(whole))
     return condition
+
+
+def _element_by_element(e: ast.If) -> tuple[Help, ...]:
+    """`if` chooses once, `select` for each element."""
+    parts = (e.condition, e.then, e.otherwise)
+    text = " ".join(["select", *(parenthesised(part.span) for part in parts)])
+    return (guess("`select` chooses for each element", Edit(e.span, f"({text})")),)
 
 
 def is_proposition(context: Context, e: ast.Expr) -> bool:

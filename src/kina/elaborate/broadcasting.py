@@ -58,7 +58,7 @@ def _stretched(
             raise context.report(_does_not_fit(context, shown, span, (x, place), larger, axis, verdict))
     if not stretches:
         return x
-    if context.module.strict:
+    if context.home.strict:
         raise context.report(
             form_errors.sugar(place, "stretching an operand", _broadcast_text(place, target))
         )
@@ -79,7 +79,7 @@ def stretch_batch(context: Context, operands: tuple[Value, ...], spans: Sequence
         return operands
     x, place = operands[small], spans[small]
     target = (*batch, *x.type.shape[-2:])
-    if context.module.strict:
+    if context.home.strict:
         raise context.report(form_errors.sugar(place, "stretching an operand", _broadcast_text(place, target)))
     stretched = context.apply(Broadcast(target), (x,), x.type.with_shape(target), place)
     return (stretched, operands[1]) if small == 0 else (operands[0], stretched)
@@ -108,13 +108,15 @@ def _does_not_fit(
         places=((x_span, x.type), (y_span, y.type)),
         counterexample=sizes_that_differ(verdict, x.type.shape[axis], y.type.shape[offset + axis]),
         facts=context.facts.hypotheses,
-        help=_advice(x_span, x.type.shape, y_span, y.type.shape),
+        help=_advice(context, x_span, x.type.shape, y_span, y.type.shape),
         binders=where_declared(context, x.type.shape[axis], y.type.shape[offset + axis]),
     )
 
 
-def _advice(x_span: Span, x: Shape, y_span: Span, y: Shape) -> tuple[Help, ...]:
+def _advice(context: Context, x_span: Span, x: Shape, y_span: Span, y: Shape) -> tuple[Help, ...]:
     """A reduced axis that should have been kept, a 1 that should go, an axis that should be added."""
+    if any(context.segments.values()) and (laid := _laid_from(context, x_span, x, y)):
+        return (laid,)
     kept = _keep_reduced(x_span, x, y)
     if kept:
         return (kept,)
@@ -136,6 +138,26 @@ def _advice(x_span: Span, x: Shape, y_span: Span, y: Shape) -> tuple[Help, ...]:
         text = shape_text(shape)
         return (guess(f"as {text} it stretches", Edit(x_span, call_of("reshape", x_span, text))),)
     return _all_pairs(x_span, x, y_span, y)
+
+
+def _laid_from(context: Context, span: Span, x: Shape, y: Shape) -> Help | None:
+    """Where axes of a segment `...S` follow, what stands before them is laid on by its place."""
+    places = [n for n in range(len(y) - len(x) + 1) if y[n : n + len(x)] == x]
+    if len(places) != 1:
+        return None
+    text = call_of(f"broadcast[axis={places[0]}]", span, _as_written(context, y))
+    return guess(f"lay {span.text} on from axis {places[0]}", Edit(span, text))
+
+
+def _as_written(context: Context, shape: Shape) -> str:
+    """A shape with the axes of a segment as `...S`."""
+    texts = list(map(str, shape))
+    for name, axes in context.segments.items():
+        for n in range(len(shape) - len(axes), -1, -1):
+            if axes and shape[n : n + len(axes)] == axes:
+                texts[n : n + len(axes)] = [f"...{name}"]
+                break
+    return f"[{', '.join(texts)}]"
 
 
 def _all_pairs(x_span: Span, x: Shape, y_span: Span, y: Shape) -> tuple[Help, ...]:

@@ -89,7 +89,7 @@ def _call(
     interface = Interface(declared.name, callee.dimensions, callee.requires, parameters)
     sizes = _sizes(declaration, given, callee)
     dimensions, found = match_arguments(context, e, interface, sizes, arguments, known)
-    if context.module.strict and callee.dimensions and not brackets:
+    if context.home.strict and len(sizes) < len(callee.dimensions):
         instead = f"{declared.name}[{', '.join(callee.dimensions)}] with the sizes meant"
         raise context.report(form_errors.sugar(e.span, "leaving out dimension arguments", instead))
     trees = [f for f in found if isinstance(f, Value | tuple | Struct | Stack)]

@@ -35,7 +35,7 @@ def choose(
         if literals and not matching.open():
             break
         for n, (type_, e) in enumerate(zip(types, arguments, strict=True)):
-            if type_ is None or isinstance(type_, ast.Arrow) or adapts(e) != literals:
+            if type_ is None or isinstance(type_, ast.Arrow) or adapts(context, e) != literals:
                 continue
             found = known[n] = infer(context, e)
             if not is_function(found):

@@ -161,6 +161,10 @@ def partial(
     arguments: Sequence[ast.Expr], missing: Sequence[str], advice: tuple[Help, ...] = (),
 ) -> Partial:  # fmt: skip
     """A function applied to fewer arguments than it takes: they are computed once, here."""
+    if arguments and context.home.strict:
+        span = arguments[0].span.to(arguments[-1].span)
+        instead = f"fun {' '.join(missing)} -> {shown} ... {' '.join(missing)}"
+        raise context.report(form_errors.sugar(span, "partial application", instead))
     given = tuple((infer(context, argument), argument.span) for argument in arguments)
     return Partial(function, shown, brackets, given, tuple(missing), advice)
 

@@ -85,6 +85,8 @@ class Context:
     dimensions: Names = field(default_factory=Names)
     naming: tuple[str, ...] = ()
     """What the sizes of the value that is being opened are to be called."""
+    stated: ast.Expr | None = None
+    """The expression whose type its own `let` states."""
     measured: set[str] = field(default_factory=set)
     """The dimensions that come from values: nothing but a check when the program runs can bound them."""
     inlining: list[str] = field(default_factory=list)

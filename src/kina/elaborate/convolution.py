@@ -109,7 +109,7 @@ class _Call:
     def one_kind(self, operands: tuple[Value, ...], wanted: DTypeClass = DTypeClass.NUM) -> None:
         """Numbers of one dtype, with one or two axes after `[N, C]`."""
         steps = self.steps
-        if steps.context.module.strict:
+        if steps.context.home.strict:
             instead = "pad, windows, and matmul or reduce"
             raise steps.context.report(form_errors.sugar(steps.span, f"`{steps.shown}`", instead))
         types = tuple(x.type for x in operands)

@@ -148,23 +148,28 @@ Builtin = Callable[
 """`(context, e, brackets, arguments, expected, name)`."""
 BuiltinType = TypeVar("BuiltinType", bound=Builtin)
 _builtins: dict[str, Builtin] = {}
+_bracketed: dict[str, Builtin] = {}
 
 
-def builtin(name: str) -> Callable[[BuiltinType], BuiltinType]:
-    """Registers what elaborates calls of a name that is neither a function nor one operation: `map f xs`."""
+def builtin(name: str, *, bracketed: bool = False) -> Callable[[BuiltinType], BuiltinType]:
+    """Registers what elaborates calls of a name that is neither a function nor one operation: `map f xs`.
+
+    A `bracketed` one has this form only with a bracket after its name; without, it is an operation.
+    """
 
     def register(elaborate: BuiltinType) -> BuiltinType:
-        if name in _builtins:
+        known = _bracketed if bracketed else _builtins
+        if name in known:
             raise ValueError(f"{name} is elaborated twice")
-        _builtins[name] = elaborate
+        known[name] = elaborate
         return elaborate
 
     return register
 
 
-def find_builtin(name: str) -> Builtin | None:
-    """What elaborates calls of that name, or None."""
-    return _builtins.get(name)
+def find_builtin(name: str, *, bracketed: bool = False) -> Builtin | None:
+    """What elaborates calls of that name, with or without a bracket; None where nothing is registered."""
+    return _builtins.get(name) or (_bracketed.get(name) if bracketed else None)
 
 
 def builtin_names() -> tuple[str, ...]:

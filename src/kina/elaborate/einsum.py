@@ -16,7 +16,7 @@ from kina.dims.dim import Dim, constant
 from kina.dims.proposition import equal
 from kina.elaborate.context import Context, Meaning
 from kina.elaborate.dispatch import builtin, tensor
-from kina.elaborate.literals import adapts
+from kina.elaborate.literals import adapts, dtype_of
 from kina.elaborate.obligations import propose_requires, sizes_that_differ, worth_requiring
 from kina.elaborate.operations import operate
 from kina.elaborate.patterns import Letter, Steps, as_function, named, once, read_axis, read_bracket, side_span
@@ -25,7 +25,7 @@ from kina.ops import lookup
 from kina.ops.base import DTypeClass
 from kina.source import Span
 from kina.syntax import ast
-from kina.types import DType, Tensor, Type
+from kina.types import DType, Type
 
 _ZERO, _ONE = constant(0), constant(1)
 
@@ -50,11 +50,11 @@ def _operands(
     context: Context, e: ast.Expr, arguments: tuple[ast.Expr, ...], expected: Type | None
 ) -> tuple[Value, ...]:
     """Numbers of one dtype: a literal takes that of the others."""
-    known = Tensor(expected.dtype, ()) if isinstance(expected, Tensor) else None
+    known = dtype_of(expected)
     values: dict[int, Value] = {}
-    for n in sorted(range(len(arguments)), key=lambda n: adapts(arguments[n])):
+    for n in sorted(range(len(arguments)), key=lambda n: adapts(context, arguments[n])):
         values[n] = tensor(context, arguments[n], known)
-        known = Tensor(values[n].type.dtype, ())
+        known = dtype_of(values[n].type)
     ordered = tuple(values[n] for n in range(len(arguments)))
     entry = lookup("matmul")
     assert entry is not None

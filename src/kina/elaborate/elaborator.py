@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import TypeVar
 
 # Each registers the forms that it elaborates.
 from kina.elaborate import branches, builtins, expressions, lets, loops, records  # noqa: F401  # isort: skip
-from kina.elaborate import convolution, einsum, patterns, picking, splitting  # noqa: F401  # isort: skip
+from kina.elaborate import convolution, einsum, patterns, picking, splitting, stretching  # noqa: F401  # isort: skip
 from kina.core.ir import Call, Function, Program, statements_within
 from kina.diagnostics import Diagnostic, Severity, form_errors
 from kina.elaborate.claims import check_tests
@@ -55,7 +56,6 @@ class Loader:
     """The modules of a program, each elaborated once."""
 
     load: Load
-    strict: bool
     earlier: Mapping[str, Known] = field(default_factory=dict)
     known: dict[str, Known] = field(default_factory=dict)
     modules: dict[str, ModuleContext] = field(default_factory=dict)
@@ -96,17 +96,17 @@ class Loader:
 
     def _same_imports(self, earlier: Known, found: Imported) -> bool:
         """Whether all that an imported module imports itself is what it was."""
-        context = ModuleContext(self.strict, {})
+        context = ModuleContext(False, {})
         imports = [d for d in found.module.declarations if isinstance(d, ast.ImportDeclaration)]
         now = [self.imported(context, d) for d in imports]
         before = [*earlier.context.modules.values(), *(m for m, _ in earlier.context.imported.values())]
         return all(any(m is b for b in before) for m in now)
 
-    def elaborated(self, tree: ast.Module, key: str, old: State | None = None) -> ModuleContext:
+    def elaborated(self, tree: ast.Module, key: str, old: State | None = None, strict: bool = False) -> ModuleContext:
         """A module with every declaration checked. Errors do not stop it: each function is checked on its own."""
         functions: dict[str, ast.FunctionDeclaration] = {}
         types: dict[str, ast.TypeDeclaration] = {}
-        context = ModuleContext(self.strict, functions, types, shown=key)
+        context = ModuleContext(strict, functions, types, shown=key)
         self.in_progress.append(key)
         try:
             for declaration in tree.declarations:
@@ -139,7 +139,7 @@ class Loader:
             return
         names, modules = dict(context.imported), dict(context.modules)
         if e.names is None or e.alias is not None:
-            modules[e.alias or e.path.rpartition(".")[2].removesuffix(".kina")] = module
+            modules[e.alias or _called(e)] = module
         for imported in e.names or ():
             if imported.name not in module.declarations and imported.name not in module.types:
                 known = [*module.declarations, *module.types]
@@ -154,17 +154,22 @@ def elaborate(
 ) -> Elaboration:
     """Checks every declaration, and the modules that it imports.
 
-    `strict` refuses surface sugar, so that what is accepted is core as it is printed. `earlier` is the state of an
-    earlier check of the same file: what an edit since then cannot have changed is not checked again.
+    `strict` refuses surface sugar in this module, so that what is accepted is core as it is printed. `earlier` is the
+    state of an earlier check of the same file: what an edit since then cannot have changed is not checked again.
     """
-    loader = Loader(load, strict, {} if earlier is None else earlier.modules)
-    context = loader.elaborated(module, "", earlier)
+    loader = Loader(load, {} if earlier is None else earlier.modules)
+    context = loader.elaborated(module, "", earlier, strict)
     program = Program(_callees_first(context.functions))
     tests = check_tests(context, [d for d in module.declarations if isinstance(d, ast.TestDeclaration)])
     generic = {name: Generic(declaration, context) for name, declaration in context.generic.items()}
     findings = (*context.diagnostics, *loader.findings)
     state = State(context, module.span.source, loader.known)
     return Elaboration(program, context.signatures, findings, generic, state, context.obligations, tuple(tests))
+
+
+def _called(e: ast.ImportDeclaration) -> str:
+    """What a module is called where nothing is said: `nn` of `std.nn`, `layers` of `"models/layers.kina"`."""
+    return PurePath(e.path).stem if e.quoted else e.path.rpartition(".")[2]
 
 
 Declaration = TypeVar("Declaration", ast.FunctionDeclaration, ast.TypeDeclaration)

@@ -22,7 +22,8 @@ from kina.elaborate.dispatch import (
     value,
 )
 from kina.elaborate.indexing import index
-from kina.elaborate.literals import adapts, is_literal, literal
+from kina.elaborate.lists import stacked_list
+from kina.elaborate.literals import adapts, dtype_of, is_literal, is_number_name, literal
 from kina.elaborate.operations import call_operation, operate, takes_fewer
 from kina.elaborate.picking import FORMS
 from kina.elaborate.records import field_of, item_of
@@ -46,12 +47,14 @@ def _name(context: Context, e: ast.Name, expected: Type | None, name: str | None
         return meaning
     if e.text in context.indices:
         return _loop_index(context, e, name)
+    if is_number_name(context, e):
+        return _literal(context, e, expected, name)
     return _call(context, e, e, (), expected, name)
 
 
 def _loop_index(context: Context, e: ast.Name, name: str | None) -> Value:
     """The index of a loop as a value: it lies below the loop's bound."""
-    if context.module.strict:
+    if context.home.strict:
         instead = f"position {e.text} {context.indices[e.text]}"
         raise context.report(form_errors.sugar(e.span, "a loop's index as a value", instead))
     step, bound = context.dims[e.text], context.indices[e.text]
@@ -89,7 +92,10 @@ def known_names(context: Context) -> tuple[str, ...]:
 
 @elaborates(ast.Number, ast.Boolean, ast.ListLiteral)
 def _literal(context: Context, e: ast.Expr, expected: Type | None, name: str | None) -> Tree:
-    return literal(context, e, expected if isinstance(expected, Tensor) else None, name)
+    wanted = expected if isinstance(expected, Tensor) else None
+    if isinstance(e, ast.ListLiteral) and not is_literal(context, e):
+        return stacked_list(context, e, wanted, name)
+    return literal(context, e, wanted, name)
 
 
 @elaborates(ast.Hole)
@@ -200,7 +206,7 @@ def _call_name(
     """A call of a name that is neither in scope nor declared: an operation, or one with a form of its own."""
     if target.text in context.dims and not isinstance(context.dims[target.text], Poison):
         raise context.report(_unknown(context, target))
-    form = find_builtin(target.text)
+    form = find_builtin(target.text, bracketed=bool(brackets))
     if form is not None:
         return form(context, e, brackets, arguments, expected, name)
     entry = lookup(target.text)
@@ -228,7 +234,7 @@ _KNOWN_OPERATIONS = frozenset(
 @elaborates(ast.Binary)
 def _binary(context: Context, e: ast.Binary, expected: Type | None, name: str | None) -> Meaning:
     operator = e.operator
-    if operator in ("|>", "@") and context.module.strict:
+    if operator in ("|>", "@") and context.home.strict:
         instead = "matmul x y" if operator == "@" else "f x"
         raise context.report(form_errors.sugar(e.operator_span, f"`{operator}`", instead))
     if operator == "|>":
@@ -258,16 +264,12 @@ def _operands(
     context: Context, es: tuple[ast.Expr, ...], expected: Type | None
 ) -> tuple[tuple[Value, ...], tuple[Span, ...]]:
     """Operands of one dtype: a literal takes that of the others."""
-    first, *others = sorted(range(len(es)), key=lambda n: adapts(es[n]))
-    values = {first: tensor(context, es[first], _plain(expected))}
+    first, *others = sorted(range(len(es)), key=lambda n: adapts(context, es[n]))
+    values = {first: tensor(context, es[first], dtype_of(expected))}
     for n in others:
-        values[n] = tensor(context, es[n], _plain(values[first].type))
+        known = values[first].type
+        values[n] = tensor(context, es[n], known if isinstance(es[n], ast.Hole) else dtype_of(known))
     return tuple(values[n] for n in range(len(es))), tuple(e.span for e in es)
-
-
-def _plain(type_: Type | None) -> Type | None:
-    """A type as a hint for operands: what bound a result has says nothing of them."""
-    return type_.with_bound(None) if isinstance(type_, Tensor) else type_
 
 
 def _pipe(context: Context, e: ast.Binary, expected: Type | None, name: str | None) -> Meaning:
@@ -294,10 +296,10 @@ def _with_piped(
 
 @elaborates(ast.Unary)
 def _unary(context: Context, e: ast.Unary, expected: Type | None, name: str | None) -> Meaning:
-    if is_literal(e):
+    if is_literal(context, e):
         return _literal(context, e, expected, name)
     if e.operator == "!":
         raise context.report(form_errors.unsupported(e.span, "references (`!r`)"))
     operation = {"-": "neg", "not": "logical_not"}[e.operator]
-    x = tensor(context, e.operand, _plain(expected))
+    x = tensor(context, e.operand, dtype_of(expected))
     return operate(context, operation, {}, e.operator, e.span, (x,), (e.operand.span,), name)

@@ -8,12 +8,16 @@ from kina.diagnostics.diagnostic import Edit
 from kina.dims.dim import Dim, constant
 from kina.dims.proposition import Comparison
 from kina.elaborate.context import Context
-from kina.elaborate.dimensions import read_dim
-from kina.elaborate.guesses import guess
+from kina.elaborate.dimensions import read_dim, read_size
+from kina.elaborate.dispatch import tensor
+from kina.elaborate.guesses import call_of, guess
 from kina.elaborate.obligations import oblige
 from kina.elaborate.operations import operate
 from kina.source import Span
 from kina.syntax import ast
+from kina.types import DType, Tensor
+
+_POSITION = Tensor(DType.I64, ())
 
 
 def index(context: Context, e: ast.Bracket, x: Tree, name: str | None) -> Tree:
@@ -22,14 +26,14 @@ def index(context: Context, e: ast.Bracket, x: Tree, name: str | None) -> Tree:
     A number may be a scalar that is computed. One tensor of positions may stand among the items: its axes take the
     place of the axis. Of a list, the first item of the index picks an item.
     """
+    if context.home.strict:
+        raise context.report(form_errors.sugar(e.span, "indexing", "slice[axis=...] x start stop, then squeeze"))
     if isinstance(x, Stack):
         return _item(context, e, x)
     if not isinstance(x, Value):
         raise context.report(
             form_errors.wrong_tuple(e.target.span, "only a tensor or a list has an index", tree_type(x))
         )
-    if context.module.strict:
-        raise context.report(form_errors.sugar(e.span, "indexing", "slice[axis=...] x start stop, then squeeze"))
     items = _one_for_each_axis(context, e, x.type.rank)
     axis, many = 0, 0
     for item in items:
@@ -64,11 +68,26 @@ def _item(context: Context, e: ast.Bracket, x: Stack) -> Tree:
 
 
 def _computed(context: Context, e: ast.Expr) -> Value | None:
-    """The tensor that a name in an index means; None for what is a dimension."""
-    if not isinstance(e, ast.Name) or e.text in context.dims:
-        return None
-    found = context.values.get(e.text)
-    return found if isinstance(found, Value) else None
+    """The tensor of positions that an item of an index is; None for what is a dimension or a slice."""
+    return tensor(context, e, _POSITION) if _is_value(context, e) else None
+
+
+def _is_value(context: Context, e: ast.Expr | None) -> bool:
+    """Whether an item is computed, from values that are in scope."""
+    match e:
+        case ast.Name(text=name):
+            return name not in context.dims and name in context.values
+        case ast.Unary(operand=operand):
+            return _is_value(context, operand)
+        case ast.Binary(left=left, right=right):
+            return _is_value(context, left) or _is_value(context, right)
+        case ast.Apply(function=ast.Name(text="cdiv" | "min" | "max"), arguments=arguments):
+            return any(_is_value(context, argument) for argument in arguments)
+        case ast.TupleLiteral(items=items):
+            return any(_is_value(context, item) for item in items)
+        case ast.Apply() | ast.Bracket() | ast.FieldAccess() | ast.Projection() | ast.ListLiteral() | ast.If():
+            return True
+    return False
 
 
 def _gathered(context: Context, e: ast.Bracket, x: Value, axis: int, item: ast.Expr, at: Value) -> Value:
@@ -79,6 +98,7 @@ def _gathered(context: Context, e: ast.Bracket, x: Value, axis: int, item: ast.E
 def _one_for_each_axis(context: Context, e: ast.Bracket, rank: int) -> list[ast.Expr]:
     """The items with `...` and what is left out written as `:`."""
     whole = ast.Slice(None, None, None, span=e.span)
+    _refuse_new_axes(context, e)
     dots = [n for n, item in enumerate(e.items) if isinstance(item, ast.Hole) and item.name is None]
     given = len(e.items) - len(dots)
     if given > rank or len(dots) > 1:
@@ -91,8 +111,22 @@ def _one_for_each_axis(context: Context, e: ast.Bracket, rank: int) -> list[ast.
     return [*items, *fill]
 
 
+def _refuse_new_axes(context: Context, e: ast.Bracket) -> None:
+    """NumPy's `x[:, None]`: an index adds no axis."""
+    for n, item in enumerate(e.items):
+        if not isinstance(item, ast.Name) or item.text not in ("None", "newaxis") or item.text in context.values:
+            continue
+        text = call_of(f"expand_dims[axis={n}]", e.target.span)
+        others = [i for i in e.items if i is not item]
+        whole = all(isinstance(i, ast.Slice) and i.start is i.stop is i.step is None for i in others)
+        help_ = (guess("an axis of size 1 is added by expand_dims", Edit(e.span, text)),) if whole else ()
+        raise context.report(form_errors.bad_index(item.span, "an index takes axes away and adds none", help_))
+
+
 def _sliced(context: Context, e: ast.Bracket, x: Value, axis: int, item: ast.Slice) -> Value:
     """`start:stop:step`, the step positive or a negative number: then the elements come from the last back."""
+    if _is_value(context, item.start) or _is_value(context, item.stop):
+        return _sliced_at(context, e, x, axis, item)
     size = x.type.shape[axis]
     step = read_dim(context, item.step) if item.step is not None else constant(1)
     if step.value == 0:
@@ -112,6 +146,22 @@ def _sliced(context: Context, e: ast.Bracket, x: Value, axis: int, item: ast.Sli
     if n.value == 1:
         return x
     return operate(context, "every", {"axis": axis, "n": n}, "every", item.span, (x,), (at,), None)
+
+
+def _sliced_at(context: Context, e: ast.Bracket, x: Value, axis: int, item: ast.Slice) -> Value:
+    """`start:start + n` from a computed place: a `dynamic_slice`, whose size is the dimension n."""
+    match item.start, item.stop:
+        case start, ast.Binary(operator="+", left=left, right=right) if start == left and start is not None:
+            size = right
+        case _:
+            why = "a slice from or to a computed place is written start : start + n, so that its size n is known"
+            raise context.report(form_errors.bad_index(item.span, why))
+    if item.step is not None:
+        raise context.report(form_errors.bad_index(item.span, "a slice from a computed place takes no step"))
+    at = tensor(context, start, _POSITION)
+    static = {"axis": axis, "n": read_size(context, size)}
+    spans = (e.target.span, start.span)
+    return operate(context, "dynamic_slice", static, "a slice", item.span, (x, at), spans, None)
 
 
 def _picked(context: Context, e: ast.Bracket, x: Value, axis: int, item: ast.Expr) -> Value:

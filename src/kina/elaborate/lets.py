@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -51,7 +52,25 @@ def through_lets(context: Context, e: ast.Expr, then: Callable[[ast.Expr], Found
     return result
 
 
+def _refuse_missing_in(context: Context, e: Chain) -> None:
+    """Under --strict the `in` of a let has to be written."""
+    match e:
+        case ast.LetAssert(proposition=last) | ast.LetAssertEq(right=last) | ast.LetFunction(function=last):
+            end = last.span.end
+        case _:
+            end = e.value.span.end
+    source = e.span.source
+    between = _COMMENT.sub(" ", source.text[end : e.body.span.start])
+    if not re.search(r"\bin\b", between):
+        raise context.report(form_errors.sugar(Span(source, e.span.start, end), "leaving out `in`", "`in` after it"))
+
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+
+
 def _bind(context: Context, e: Chain) -> None:
+    if context.home.strict:
+        _refuse_missing_in(context, e)
     match e:
         case ast.Let():
             _bind_let(context, e)
@@ -89,6 +108,7 @@ def _bind_let(context: Context, e: ast.Let) -> None:
     wanted = read_type(context, e.type) if e.type is not None and not e.opened else None
     what = f"`{name}`" if name else "this"
     outside, context.naming = context.naming, tuple(binder.name for binder in e.opened)
+    context.stated = e.value if e.type is not None else None
     if wanted is None or e.type is None:
         found = infer(context, e.value, None, name)
     elif isinstance(wanted, Arrow):

@@ -15,7 +15,7 @@ from kina.elaborate.context import Context, Meaning
 from kina.elaborate.dimensions import read_dim, read_shape, read_size
 from kina.elaborate.dispatch import as_value, kind_of
 from kina.elaborate.guesses import exchanged, guess, missing_axis, quotient
-from kina.elaborate.literals import adapts
+from kina.elaborate.literals import adapts, dtype_of
 from kina.elaborate.rule import CallRule
 from kina.elaborate.spellings import spellings, usage
 from kina.elaborate.suggestions import call_advice
@@ -36,7 +36,7 @@ def call_operation(
     arguments: tuple[ast.Expr, ...], infer: Infer, expected: Type | None, name: str | None,
 ) -> Value:  # fmt: skip
     """`operation[attributes] operands parameters`."""
-    hint = expected if entry.keeps_dtype else None
+    hint = dtype_of(expected) if entry.keeps_dtype else None
     operands, spans, static = read_call(context, e, target, entry, brackets, arguments, infer, hint)
     if entry.family == "reduction" and static.get("axes") == ():
         return _reduced_scalar(context, static, e.span, operands, spans, name)
@@ -133,7 +133,7 @@ def operate(
 
 def _checked(context: Context, entry: Entry, numbers: Value, size: Dim, span: Span) -> Value:
     """Plain integers as positions along an axis of that size: checked when the program runs, on behalf of `entry`."""
-    if context.module.strict:
+    if context.home.strict:
         raise context.report(form_errors.sugar(span, "an integer as a position", f"to_idx ... {size.factor_text()}"))
     static = {"bound": size, "what": entry.name}
     return operate(context, "to_idx", static, entry.name, span, (numbers,), (span,), None)
@@ -157,7 +157,7 @@ def _operands(
     """The operands' values; literals take the dtype of the first operand that is none, and no condition or position."""
     values: dict[int, Value] = {}
     known: Type | None = None
-    for n in sorted(range(len(arguments)), key=lambda n: adapts(arguments[n])):
+    for n in sorted(range(len(arguments)), key=lambda n: adapts(context, arguments[n])):
         apart = (entry.condition and n == 0) or n == entry.positions
         wanted = (_BOOL if n != entry.positions else _POSITION) if apart else known or hint
         found = infer(context, arguments[n], wanted)
@@ -165,7 +165,7 @@ def _operands(
             raise context.report(_no_tensor(context, found, arguments[n].span))
         values[n] = found
         if known is None and not apart:
-            known = found.type.with_bound(None)
+            known = dtype_of(found.type)
     return tuple(values[n] for n in range(len(arguments)))
 
 
@@ -231,6 +231,9 @@ def _attribute_advice(item: ast.NamedItem, target: ast.Name, entry: Entry, names
 def _wrong_count(e: ast.Expr, target: ast.Name, entry: Entry, arguments: tuple[ast.Expr, ...]) -> Diagnostic:
     wanted = [*entry.operand_names, *(p.name for p in entry.parameters if not p.bracket)]
     help_ = call_advice(e, target.span, arguments, missing=len(arguments) < len(wanted))
+    if entry.name == "transpose" and len(arguments) == 1:
+        end = Span(e.span.source, e.span.end, e.span.end)
+        help_ = (*help_, guess("its last two axes exchanged", Edit(end, " [..., -1, -2]")))
     got = len(arguments)
     return form_errors.wrong_argument_count(e.span, entry.name, wanted, got, usage(entry), help_, entry.variadic)
 
@@ -277,14 +280,14 @@ def _axis(context: Context, entry: Entry, e: ast.Expr, rank: int, operands: tupl
         advice = guess(f"the {'last' if last else 'first'} axis is {last}", Edit(e.span, str(last)))
         out = form_errors.axis_out_of_range(e.span, entry.name, axis, rank, shape, (advice,) if rank else ())
         raise context.report(out)
-    if axis < 0 and context.module.strict:
+    if axis < 0 and context.home.strict:
         raise context.report(form_errors.sugar(e.span, "an axis counted from the end", str(axis + rank)))
     return axis % rank
 
 
 def _axes(context: Context, entry: Entry, e: ast.Expr, rank: int, operands: tuple[Value, ...]) -> tuple[int, ...]:
     if isinstance(e, ast.Name) and e.text == "all":
-        if context.module.strict:
+        if context.home.strict:
             raise context.report(form_errors.sugar(e.span, "`axes=all`", "the axes as numbers"))
         return tuple(range(rank))
     items = e.items if isinstance(e, ast.ListLiteral) else (e,)
@@ -318,10 +321,28 @@ def _permutation(
         raise context.report(
             form_errors.bad_attribute(e.span, f"`{entry.name}` wants an order of axes in brackets here", usage(entry))
         )
-    order = [_integer(context, entry, item) for item in e.items]
-    if sorted(a % rank if rank and -rank <= a < rank else a for a in order) != list(range(rank)):
-        raise context.report(form_errors.not_a_permutation(e.span, entry.name, order, rank))
-    return tuple(a % rank for a in order)
+    dots = [n for n, item in enumerate(e.items) if isinstance(item, ast.Hole) and item.name is None]
+    written = [_integer(context, entry, item) for n, item in enumerate(e.items) if n not in dots[:1]]
+    order = [a % rank if -rank <= a < rank else a for a in written]
+    if dots:
+        order[dots[0] : dots[0]] = [axis for axis in range(rank) if axis not in order]
+    if sorted(order) != list(range(rank)):
+        help_ = () if dots else _two_exchanged(e.span, order, rank)
+        raise context.report(form_errors.not_a_permutation(e.span, entry.name, written, rank, help_))
+    if (dots or min(written, default=0) < 0) and context.home.strict:
+        what = "`...` in an order of axes" if dots else "an axis counted from the end"
+        raise context.report(form_errors.sugar(e.span, what, str(order)))
+    return tuple(order)
+
+
+def _two_exchanged(span: Span, order: list[int], rank: int) -> tuple[Help, ...]:
+    """Two axes where the order of all is wanted: in other libraries they are exchanged."""
+    if len(order) != 2 or len({*order} & {*range(rank)}) != 2:
+        return ()
+    first, second = order
+    whole = list(range(rank))
+    whole[first], whole[second] = second, first
+    return (guess(f"to exchange the axes {first} and {second}, name all", Edit(span, str(whole))),)
 
 
 _OTHER_CHOICES = {

@@ -76,7 +76,7 @@ def read_bracket(
         described, given = len(pattern.inputs), len(arguments)
         at = pattern.span
         raise context.report(pattern_errors.wrong_number_of_tensors(at, shown, described, given, where))
-    if context.module.strict:
+    if context.home.strict:
         instead = {"einsum": "transpose, matmul and reduce", "rearrange": "unflatten, transpose and flatten_pair"}
         raise context.report(form_errors.sugar(e.span, f"`{shown}`", instead[shown]))
     return pattern, others

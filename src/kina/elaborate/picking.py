@@ -10,6 +10,7 @@ from kina.dims.dim import Dim, product
 from kina.dims.proposition import at_most
 from kina.elaborate.context import Context, Meaning, Package
 from kina.elaborate.dispatch import builtin, infer
+from kina.elaborate.literals import dtype_of
 from kina.elaborate.operations import Written, operate, read_call
 from kina.elaborate.rule import CallRule
 from kina.ops.base import DTypeClass, Entry, Kind, Operation, Parameter
@@ -41,10 +42,10 @@ def _written(
     context: Context, e: ast.Expr, entry: Entry, brackets: tuple[ast.Expr, ...], arguments: tuple[ast.Expr, ...],
     expected: Type | None, instead: str,
 ) -> Written:  # fmt: skip
-    if context.module.strict:
+    if context.home.strict:
         raise context.report(form_errors.sugar(e.span, f"`{entry.name}`", instead))
     target = ast.Name(entry.name, span=Span(e.span.source, e.span.start, e.span.start + len(entry.name)))
-    hint = expected if entry.keeps_dtype else None
+    hint = dtype_of(expected) if entry.keeps_dtype else None
     return read_call(context, e, target, entry, brackets, arguments, infer, hint)
 
 

@@ -101,16 +101,25 @@ def _parameter(context: Context, p: ast.Parameter) -> Meaning:
 def given_for_binders(
     context: Context, span: Span, declaration: ast.FunctionDeclaration, brackets: tuple[ast.Expr, ...]
 ) -> Mapping[str, Argument]:
-    """What a bracket gives for a declaration's binders, in order."""
-    names = [b.name for b in declaration.binders]
-    if len(brackets) > len(names):
-        raise context.report(form_errors.too_many_dimensions(span, declaration.name, names, len(brackets)))
+    """What a bracket gives for a declaration's binders: by name, or in order among those that are not named."""
+    binders = {b.name: b for b in declaration.binders}
+    if len(brackets) > len(binders):
+        raise context.report(form_errors.too_many_dimensions(span, declaration.name, list(binders), len(brackets)))
+    named = {item.name for item in brackets if isinstance(item, ast.NamedItem)}
+    others = (b for b in declaration.binders if b.name not in named)
+    given: dict[str, Argument] = {}
     for item in brackets:
-        if isinstance(item, ast.NamedItem):
-            order = f"{declaration.name}[{', '.join(names)}]"
-            raise context.report(form_errors.not_a_dimension(item.span, f"dimensions are given in order: {order}"))
-    pairs = zip(declaration.binders, brackets, strict=False)
-    return {binder.name: read_argument(context, binder, item) for binder, item in pairs}
+        if not isinstance(item, ast.NamedItem):
+            binder = next(others)
+            given[binder.name] = read_argument(context, binder, item)
+            continue
+        if context.home.strict:
+            order = f"{declaration.name}[{', '.join(binders)}]"
+            raise context.report(form_errors.sugar(item.span, "a dimension argument by name", f"all in order: {order}"))
+        if item.name not in binders or item.name in given:
+            raise context.report(form_errors.no_such_binder(item.span, declaration.name, item.name, list(binders)))
+        given[item.name] = read_argument(context, binders[item.name], item.value)
+    return given
 
 
 # ---------------------------------------------------------------- what has to be inlined

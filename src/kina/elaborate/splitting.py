@@ -24,7 +24,7 @@ def _split(
     """The parts of these sizes that an axis is made of, as a tuple. They have to add up to the whole."""
     target = name_in(e, "split")
     (x,), (span,), static = read_call(context, e, target, _SPLIT, brackets, arguments, infer, None)
-    if context.module.strict:
+    if context.home.strict:
         raise context.report(form_errors.sugar(e.span, "`split`", "slice[axis=...] x start stop for each part"))
     axis, sizes = static["axis"], static["sizes"]
     size = x.type.shape[axis]

@@ -64,7 +64,7 @@ def read_type(context: Context, e: ast.Expr) -> Type:
 
 
 def _no_sugar(context: Context, span: Span, what: str, instead: str) -> None:
-    if context.module.strict:
+    if context.home.strict:
         raise context.report(errors.sugar(span, what, instead))
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from kina import pipeline
 from kina.core import ir
 from kina.diagnostics.names import nearest
-from kina.elaborate.generics import Choice
+from kina.elaborate.generics import Choice, stand_ins
 from kina.elaborate.record_forms import record_forms
 from kina.elaborate.result import Generic, Signature
 from kina.host.boundary import Boundary, Executable, Run
@@ -138,6 +138,12 @@ class GenericFunction:
     def reference(self, /, *args: Any, **named: Any) -> Any:
         """The same by the reference interpreter: what the function means, slowly."""
         return self.instance(*args, **named).reference(*args, **without_dtypes(self._generic, named))
+
+    def explain(self, what: Stage = "kernels") -> str:
+        """What the compiler made of it for F32, I64 or Bool, as its dtypes admit, and segments of two axes."""
+        core = self._generic.instance(stand_ins(self._generic.declaration)[0])
+        assert isinstance(core, ir.Function), "a generic function without errors is right for its stand-ins"
+        return Function(core, self._signature, self._compile).explain(what)
 
     def instance(self, /, *args: Any, **named: Any) -> Function:
         """The function for the ranks and dtypes of these arguments. Raises KinaError where they leave them open."""

@@ -23,16 +23,16 @@ def decompose(function: Function) -> Function:
 
 
 class _Decomposing:
-    """Each function once: `known` are those that are done, by name."""
+    """Each function once: `known` are those that are done."""
 
-    def __init__(self, known: dict[str, Function]) -> None:
+    def __init__(self, known: dict[Function, Function]) -> None:
         self.known = known
 
     def function(self, function: Function) -> Function:
-        if function.name not in self.known:
+        if function not in self.known:
             names = Naming(Names(v.name for v in values_of(function)), Names(function.dimensions))
-            self.known[function.name] = replace(function, statements=self.block(function.statements, names))
-        return self.known[function.name]
+            self.known[function] = replace(function, statements=self.block(function.statements, names))
+        return self.known[function]
 
     def block(self, statements: tuple[Statement, ...], names: Naming) -> tuple[Statement, ...]:
         builder = Builder(names)
