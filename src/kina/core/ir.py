@@ -311,14 +311,18 @@ class Function:
     def effects(self) -> frozenset[str]:
         """What running it may do besides giving its result: end with a message of `check`, or never end."""
         found: set[str] = set()
-        for statement in statements_within(self.statements):
-            match statement:
-                case Require():
-                    found.add("fail")
-                case While(bound=None):
-                    found.add("diverge")
-                case Call(function=function):
-                    found |= function.effects
+        known = {self.name}
+        functions = [self]
+        while functions:  # each that is called once, however often it is
+            for statement in statements_within(functions.pop().statements):
+                match statement:
+                    case Require():
+                        found.add("fail")
+                    case While(bound=None):
+                        found.add("diverge")
+                    case Call(function=function) if function.name not in known:
+                        known.add(function.name)
+                        functions.append(function)
         return frozenset(found)
 
     @property

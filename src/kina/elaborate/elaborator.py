@@ -233,12 +233,13 @@ def _callees_first(functions: dict[str, Function]) -> dict[str, Function]:
     ordered: dict[str, Function] = {}
 
     def visit(function: Function) -> None:
+        if function.name in ordered:
+            return
         for statement in statements_within(function.statements):
             if isinstance(statement, Call) and functions.get(statement.function.name) is statement.function:
                 visit(statement.function)
-        ordered.setdefault(function.name, function)
+        ordered[function.name] = function
 
     for function in functions.values():
-        if function.name not in ordered:
-            visit(function)
+        visit(function)
     return ordered
