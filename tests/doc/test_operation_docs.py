@@ -55,3 +55,9 @@ def test_pages_say_of_derivatives_what_declarations_say():
     assert "Linear for `sum` `mean`" in said("reduce")
     assert said("argsort").startswith("None") and said("stop_gradient").startswith("None")
     assert "- by `x`: `select (x <= 0) 0 1`" in said("relu")
+
+
+def test_an_operation_without_samples_still_says_what_it_takes():
+    pages = reference()
+    assert "- `x`: I64 I32 I16 I8 U8\n- `y`: the dtype of `x`" in pages["floor_div"].markdown
+    assert "- `mask`: Bool" in pages["nonzero_along"].markdown and "`Idx[A][N]`" in pages["nonzero_along"].markdown

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from kina.dims.dim import Dim
+from kina.dims.dim import Dim, variable
 from kina.dims.proposition import Proposition
 from kina.ops.base import DTypeClass, Entry, Kind, Sample, result_type
-from kina.types import Shape, Tensor
+from kina.types import DType, Shape, Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def type_rule(entry: Entry) -> TypeRule:
     choice = next((p.name for p in entry.parameters if p.kind is Kind.CHOICE), None)
     by_choice: dict[str, DTypeClass] = {}
     results: dict[tuple[object, ...], tuple[Sample, Tensor]] = {}
-    for sample in entry.samples():
+    for sample in entry.samples() or _invented(entry):
         notes = _Notes(entry.operand_names or ("",))
         try:
             result = result_type(notes, sample.operation, sample.operands)
@@ -110,3 +110,18 @@ def type_rule(entry: Entry) -> TypeRule:
         tuple(found.alike), tuple(results.values()),
     )  # fmt: skip
 
+
+def _invented(entry: Entry) -> list[Sample]:
+    """For an operation without samples an instance, with operands of the dtypes that its own rule asks for."""
+    static = {p.name: _INVENTED[p.kind] for p in entry.parameters if p.default is None}
+    operation = entry.build(**static)
+    shape = (variable("A"), variable("B"))
+    notes = _Notes(entry.operand_names or ("",))
+    result_type(notes, operation, tuple(Tensor(DType.F32, shape) for _ in entry.operand_names))
+    wanted = {second: notes.classes[first] for first, second in notes.alike if first in notes.classes} | notes.classes
+    dtypes = [_LIKELY.get(wanted.get(n, DTypeClass.ANY), DType.F32) for n in range(len(entry.operand_names))]
+    return [Sample(operation, tuple(Tensor(dtype, shape) for dtype in dtypes))]
+
+
+_INVENTED = {Kind.AXIS: 0, Kind.SIZE: variable("N"), Kind.DIM: variable("N"), Kind.DTYPE: DType.F32}
+_LIKELY = {DTypeClass.INT: DType.I64, DTypeClass.BOOL: DType.BOOL}
