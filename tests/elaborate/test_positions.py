@@ -156,7 +156,7 @@ def test_argmax_gives_a_position_along_its_axis(check):
         ("arg_top_k[axis=0] x (A + 1)", "K0305", "there are A elements along axis 0"),
         ("compress[axis=0] x i", "K0303", "`compress` is not defined for I64"),
         ("nonzero x", "K0303", "`nonzero` is not defined for F32"),
-        ("gather[axis=0] q i", "K0206", "gather takes numbers, and Q8_0 holds blocks of 32"),
+        ("take_along[axis=0] q j", "K0206", "take_along takes numbers, and Q8_0 holds blocks of 32"),
         ("q + q", "K0206", "add takes numbers, and Q8_0 holds blocks of 32"),
     ],
 )

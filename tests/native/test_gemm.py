@@ -16,6 +16,7 @@ import pytest
 from kina.diagnostics import KinaError
 from kina.native.build import at, int_, load_vector
 from kina.native.engine import compile_object
+from kina.native.forms import Form
 from kina.native.gemm_driver import Gemm
 from kina.native.gemm_finish import Store
 from kina.native.gemm_library import gemm_declaration, gemm_ir, gemm_symbols
@@ -281,7 +282,7 @@ def test_an_epilogue_is_applied_once_to_every_element(machine: str, threads: int
 def test_gemm_compiles_for_other_machines() -> None:
     for machine in (Machine.neon(), Machine.avx512(), Machine.sse2()):
         for dtype in DTYPES:
-            assert compile_object(gemm_ir(machine, dtype), machine)[:4] == b"\x7fELF"
+            assert compile_object(gemm_ir(machine, Form.plain(dtype)), machine)[:4] == b"\x7fELF"
 
 
 @pytest.mark.parametrize("machine", [Machine.avx512(), Machine.avx2(), Machine.neon(), Machine.sse2()])
@@ -301,13 +302,13 @@ def test_shapes_that_do_not_fit_are_refused_by_the_driver() -> None:
 
 def test_programs_share_one_gemm_that_is_linked_by_its_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KINA_CACHE_DIR", str(tmp_path))
-    first = gemm_symbols(HOST, ["f32", "f64"])
-    assert gemm_symbols(HOST, ["f32"])["kina_gemm_f32"] == first["kina_gemm_f32"]
+    first = gemm_symbols(HOST, [Form.plain("f32"), Form.plain("f64")])
+    assert gemm_symbols(HOST, [Form.plain("f32")])["kina_gemm_f32"] == first["kina_gemm_f32"]
     assert len(set(first.values())) == 2
 
 
 def test_the_declaration_in_text_is_that_of_the_emitted_function() -> None:
-    module = gemm_ir(HOST, "f32")
+    module = gemm_ir(HOST, Form.plain("f32"))
     (line,) = (line for line in module.splitlines() if line.startswith("define") and '@"kina_gemm_f32"' in line)
     types = re.findall(r"(ptr|i64) %", line)
-    assert gemm_declaration("f32") == f"declare void @kina_gemm_f32({', '.join(types)})"
+    assert gemm_declaration(Form.plain("f32")) == f"declare void @kina_gemm_f32({', '.join(types)})"

@@ -17,6 +17,7 @@ from kina.ops import Sample, all_operations
 from kina.passes.guard import guard
 from kina.types import DType, Tensor
 from kina.types import sizes as dims_of
+from quantised_arrays import quantised
 
 MACHINE = native.Machine.host()
 SAMPLES = [
@@ -59,6 +60,8 @@ def draw(tensor: Tensor, sizes: Mapping[str, int], rng: np.random.Generator, sam
     if limit is not None:
         most = min(limit.evaluate(sizes), tensor.dtype.integer_range[1])
         return rng.integers(0, most, shape).astype(tensor.dtype.numpy)
+    if tensor.dtype.block is not None:
+        return quantised(rng.standard_normal(shape), tensor.dtype)
     if tensor.dtype is DType.BOOL:
         return rng.random(shape) < 0.5
     if tensor.dtype.is_integer:

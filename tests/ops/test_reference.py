@@ -15,6 +15,7 @@ from kina import types
 from kina.dims.dim import Dim, constant
 from kina.ops import Sample, all_operations, scalar
 from kina.types import DType, Tensor
+from quantised_arrays import numbers_of, quantised
 
 jax.config.update("jax_enable_x64", True)
 
@@ -37,6 +38,8 @@ def draw(tensor: Tensor, sizes: Mapping[str, int], rng: np.random.Generator, sam
     if limit is not None:
         most = min(limit.evaluate(sizes), tensor.dtype.integer_range[1])
         return rng.integers(0, most, shape).astype(tensor.dtype.numpy)
+    if tensor.dtype.block is not None:
+        return quantised(rng.standard_normal(shape), tensor.dtype)
     if tensor.dtype is DType.BOOL:
         return rng.random(shape) < 0.5
     if tensor.dtype.is_integer:
@@ -150,6 +153,12 @@ JAX["reduce"] = lambda x, kind, axes: _reduce(kind, x, axes, False)
 JAX["reduce_keep"] = lambda x, kind, axes: _reduce(kind, x, axes, True)
 
 
+def _plain(operands: list[np.ndarray]) -> list[np.ndarray]:
+    """Quantised operands as the numbers that the gguf package reads out of them."""
+    dtypes = [DType.of_numpy(x.dtype) for x in operands]
+    return [numbers_of(x, d) if d is not None and d.block else x for x, d in zip(operands, dtypes, strict=True)]
+
+
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_the_reference_means_what_jax_computes(sample):
     sizes = sizes_of(sample, lambda name: 2 + ord(name[0]) % 3)
@@ -160,7 +169,7 @@ def test_the_reference_means_what_jax_computes(sample):
         k: tuple(map(int, v)) if isinstance(v, tuple) and k == "shape" else int(v) if isinstance(v, Dim) else v
         for k, v in operation.arguments().items()
     }
-    want = np.asarray(JAX[operation.name](*operands, **static))
+    want = np.asarray(JAX[operation.name](*_plain(operands), **static))
     got = operation.reference(*operands)
     assert got.dtype == want.dtype or got.dtype == sample.operands[-1].dtype.numpy
     assert got.shape == want.shape
@@ -181,7 +190,7 @@ def test_the_lowering_computes_each_element_of_the_reference(sample, size):
     got = np.empty(want.shape, want.dtype)
     with np.errstate(all="ignore"):
         for place in itertools.product(*map(range, want.shape)):
-            got[place] = evaluate(operation.lower(typed, tuple(map(constant, place))), operands, {})
+            got[place] = evaluate(operation.lower(typed, tuple(map(constant, place))), _plain(operands), {})
     assert got.dtype == want.dtype
     narrow = {2: 2e-2, 4: 5e-5}.get(got.dtype.itemsize, 1e-10)
     np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), rtol=narrow, atol=narrow)

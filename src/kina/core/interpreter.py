@@ -117,7 +117,9 @@ class _Machine:
         results = loop.results[: len(states)]
         self.bind_all(results, states)
         for result, items in zip(loop.results[len(states) :], yielded, strict=True):
-            empty = np.empty([d.evaluate(self.sizes) for d in result.type.shape], result.type.dtype.numpy)
+            dtype = result.type.dtype
+            shape = tuple(d.evaluate(self.sizes) for d in result.type.shape)
+            empty = np.empty(dtype.array_shape(shape), dtype.numpy)
             self.bind(result, np.stack(items) if items else empty)
 
     def loop_while(self, loop: While) -> None:
@@ -158,7 +160,7 @@ class _Machine:
 
     def confirm(self, value: Value, array: Array) -> None:
         shape = tuple(d.evaluate(self.sizes) for d in value.type.shape)
-        if array.shape != shape or array.dtype != value.type.dtype.numpy:
+        if value.type.dtype.shape_of(array) != shape or array.dtype != value.type.dtype.numpy:
             raise AssertionError(
                 f"internal fault in Kina: {value.name} is typed {value.type} ({shape} here) "
                 f"but the reference made {array.dtype}{list(array.shape)}"

@@ -101,6 +101,8 @@ class Context:
     failed: bool = False
     trusting: bool = False
     """Whether obligations are taken as met: while a head is read again that was checked where it is declared."""
+    whole_blocks: list[Proposition] | None = None
+    """While parameters are read: what dtypes that stand for binders require of sizes, as the function itself would."""
 
     # ------------------------------------------------------------ names
 

@@ -24,6 +24,7 @@ _STAND_INS: Mapping[str, tuple[DType, ...]] = {
     "Num": (DType.F32, DType.I64, DType.F16, DType.U8),
     "Bool": (DType.BOOL,),
     "Any": (DType.F32, DType.I64, DType.BOOL, DType.F16, DType.U8),
+    "Weight": (DType.F32, DType.Q4_1, DType.F16),
 }
 """Dtypes that stand for a class: type rules ask only for a dtype's class, whether two are the same, and which literals
 it holds."""

@@ -14,7 +14,7 @@ from kina.elaborate.broadcasting import stretch, stretch_batch
 from kina.elaborate.context import Context, Meaning
 from kina.elaborate.dimensions import read_dim, read_shape, read_size
 from kina.elaborate.dispatch import as_value, kind_of
-from kina.elaborate.guesses import exchanged, guess, missing_axis, quotient
+from kina.elaborate.guesses import exchanged, guess, missing_axis, parenthesised, quotient
 from kina.elaborate.literals import adapts, dtype_of
 from kina.elaborate.rule import CallRule
 from kina.elaborate.spellings import spellings, usage
@@ -117,11 +117,12 @@ def operate(
     """Applies an operation to values: stretches, checks its type rule, appends the statement."""
     entry = lookup(operation)
     assert entry is not None, operation
+    built = entry.build(**static)
+    operands = _read(context, built, operands, spans)
     if entry.family == "elementwise" and len(operands) > 1:
         operands = stretch(context, shown, span, operands, spans)
     elif operation == "matmul":
         operands = stretch_batch(context, operands, spans)
-    built = entry.build(**static)
     types = tuple(x.type for x in operands)
     rule = CallRule(context, entry, shown, span, types, spans)
     result = result_type(rule, built, types)
@@ -129,6 +130,20 @@ def operate(
         checked = _checked(context, entry, operands[number], size, spans[number])
         operands = (*operands[:number], checked, *operands[number + 1 :])
     return context.apply(built, operands, result, span, name)
+
+
+def _read(
+    context: Context, built: Operation, operands: tuple[Value, ...], spans: tuple[Span, ...]
+) -> tuple[Value, ...]:
+    """Quantised operands of what needs their numbers one by one, as F32: `x @ transpose w [1, 0]`."""
+    read = []
+    for x, span in zip(operands, spans, strict=True):
+        if x.type.dtype.block is not None and built.takes_apart(x.type):
+            if context.home.strict:
+                raise context.report(form_errors.sugar(span, "a quantised operand", f"cast[F32] {parenthesised(span)}"))
+            x = operate(context, "cast", {"to": DType.F32}, "cast", span, (x,), (span,), None)
+        read.append(x)
+    return tuple(read)
 
 
 def _checked(context: Context, entry: Entry, numbers: Value, size: Dim, span: Span) -> Value:

@@ -34,7 +34,11 @@ def enter_head(context: Context, declaration: ast.FunctionDeclaration, choice: C
     """
     dimensions = _binders(context, declaration, choice)
     requires = _requires(context, declaration)
-    return Head(dimensions, requires, _parameters(context, declaration))
+    context.whole_blocks = []
+    parameters = _parameters(context, declaration)
+    blocks, context.whole_blocks = context.whole_blocks, None
+    context.assume(*blocks)
+    return Head(dimensions, tuple(dict.fromkeys((*requires, *blocks))), parameters)
 
 
 def _binders(context: Context, declaration: ast.FunctionDeclaration, choice: Choice) -> tuple[str, ...]:

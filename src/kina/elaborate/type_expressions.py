@@ -82,9 +82,11 @@ def _tensor(context: Context, span: Span, element: ast.Expr, items: tuple[ast.Ex
         if not shape:
             why = f"{dtype} is stored in blocks, so it has at least one axis"
             raise context.report(errors.malformed_type(span, why))
-        size = constant(dtype.block)
-        why = f"{dtype} is stored in blocks of {dtype.block} along the last axis"
-        oblige(context, equal(modulo(shape[-1], size), constant(0)), span, why)
+        claim = equal(modulo(shape[-1], constant(dtype.block)), constant(0))
+        if context.whole_blocks is not None and isinstance(element, ast.Name) and element.text in context.dtypes:
+            context.whole_blocks.append(claim)  # `T : Weight`: only for quantised T, so it cannot be written there
+        else:
+            oblige(context, claim, span, f"{dtype} is stored in blocks of {dtype.block} along the last axis")
     return Tensor(dtype, shape, bound)
 
 

@@ -63,6 +63,9 @@ def to_numpy(head: Head, number: int, value: object) -> Array:
     Raises KinaError, worded for the caller, for anything that is none.
     """
     wanted = head.inputs[number]
+    if wanted.dtype.block is not None and (is_number(value) or isinstance(value, list | tuple)):
+        what = "is made of numbers, and quantised tensors are made of blocks"
+        raise errors.not_an_array(head, head.input_names[number], wanted, what, _blocks_advice(wanted.dtype))
     if is_number(value):
         if wanted.rank:
             raise errors.scalar_for_tensor(head, number, value)
@@ -74,7 +77,7 @@ def to_numpy(head: Head, number: int, value: object) -> Array:
     if array.ndim != wanted.rank:
         if array.ndim == 0:
             raise errors.scalar_for_tensor(head, number, array[()])
-        raise errors.wrong_rank(head, number, array.shape)
+        raise errors.wrong_rank(head, number, wanted.dtype.shape_of(array))
     return array
 
 
@@ -114,8 +117,26 @@ def _checked_dtype(head: Head, number: int, array: Array, kind: Kind | None) -> 
     if DType.of_numpy(array.dtype) is wanted:
         # Some NumPy types are equal and not the same (`longlong`); what follows sees only one.
         return array if array.dtype is wanted.numpy else array.view(wanted.numpy)
+    if wanted.block is not None and array.dtype == np.uint8:
+        return _as_blocks(head, number, array)
     got, name = array.dtype, head.input_names[number]
     raise errors.wrong_dtype(head, number, _dtype_text(got), _dtype_advice(got, wanted, name, kind))
+
+
+def _as_blocks(head: Head, number: int, rows: Array) -> Array:
+    """Rows of bytes, as GGUF readers give them, as rows of blocks: the same memory."""
+    wanted, name = head.inputs[number], head.input_names[number]
+    size = wanted.dtype.itemsize
+    if rows.ndim == 0 or rows.shape[-1] % size:
+        what = f"has rows of bytes that are no whole number of {wanted.dtype} blocks, of {size} bytes each"
+        raise errors.not_an_array(head, name, wanted, what, _blocks_advice(wanted.dtype))
+    if rows.shape[-1] > 1 and rows.strides[-1] != 1:
+        rows = np.ascontiguousarray(rows)
+    return rows.view(wanted.dtype.numpy)
+
+
+def _blocks_advice(dtype: DType) -> str:
+    return f"pass {dtype} blocks as a GGUF file stores them: kina.host.gguf_file.open_gguf(path).stored(name)"
 
 
 def _dtype_text(got: np.dtype[Any]) -> str:
@@ -133,6 +154,11 @@ def _dtype_text(got: np.dtype[Any]) -> str:
 
 def _dtype_advice(got: np.dtype[Any], wanted: DType, name: str, kind: Kind | None) -> str:
     """How to convert, in the words of the argument's own library."""
+    if wanted.block is not None:
+        return _blocks_advice(wanted)
+    known = DType.of_numpy(got)
+    if known is not None and known.block is not None:
+        return f"declare {name} as {known}[...], and read its numbers by cast[{wanted}]"
     if got.names is not None:
         return f"pass one field: {name}[{got.names[0]!r}]"
     target = wanted.numpy.name

@@ -64,7 +64,8 @@ class Boundary:
         for name, type_ in self.head.parameters:
             leaves += tensors_of(self.head, name, type_, values[name])
         inputs = [arrays.to_numpy(self.head, k, leaf) for k, leaf in enumerate(leaves)]
-        sizes = follow(self.head, self._plan(given), self.function.requires, [x.shape for x in inputs], given)
+        shapes = [t.dtype.shape_of(x) for t, x in zip(self.head.inputs, inputs, strict=True)]
+        sizes = follow(self.head, self._plan(given), self.function.requires, shapes, given)
         for number, (tensor, x) in enumerate(zip(self.head.inputs, inputs, strict=True)):
             if tensor.bound is not None:
                 _in_range(self.head, number, tensor.bound.evaluate(sizes), x)

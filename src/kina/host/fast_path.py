@@ -108,6 +108,9 @@ class _Writer:
             if value.type.rank:  # a wrong rank is a ValueError here
                 axes = "".join(f"s{number}_{axis}, " for axis in range(value.type.rank))
                 self._line(f"{axes}= x{number}.shape")
+            block = value.type.dtype.block
+            if block is not None:
+                self._line(f"s{number}_{value.type.rank - 1} *= {block}")
         for step in self.plan.steps:
             size = f"s{step.place.input}_{step.place.axis}"
             match step:

@@ -1,6 +1,6 @@
 """Weights from GGUF files, mapped into memory: only what is asked for is read and dequantised.
 
-Orientation. `dequantise` gives a tensor as the file has it, outermost axis first; a linear layer's
+Orientation. `stored` and `dequantise` give a tensor as the file has it, outermost axis first; a linear layer's
 weight there is `[out, in]`. Kina programs multiply from the left, `x @ w`, and want `[in, out]`:
 `linear` gives that as a transposed view, so nothing is copied and native code sees the strides.
 """
@@ -91,15 +91,16 @@ class GGUFFile:
     def stored(self, name: str) -> Array:
         """A tensor as the file has it, in the file's shape, not copied and not dequantised.
 
-        Raises KinaError for a format that Kina has no dtype for.
+        Of a quantised one it is an array of blocks, as Kina's functions take it for a `Q4_1[N, K]`: its last axis has
+        K / 32 of them. Raises KinaError for a format that Kina has no dtype for.
         """
         info = self.info(name)
         dtype = DType.__members__.get(info.quantisation)
-        if dtype is None or dtype.block is not None:
+        if dtype is None:
             reason = f"{name} is stored as {info.quantisation}, which is no dtype of Kina"
             raise KinaError(f"{self.path}: {reason}; `dequantise` gives it as F32")
         raw = self.data[info.offset : info.offset + info.nbytes]
-        found: Array = raw.view(dtype.numpy).reshape(info.shape)
+        found: Array = raw.view(dtype.numpy).reshape(dtype.array_shape(info.shape))
         return found
 
     def linear(self, name: str) -> F32Array:

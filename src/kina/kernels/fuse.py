@@ -29,14 +29,14 @@ from kina.kernels.expressions import COSTLY, canonical, free_variables, rebuild,
 from kina.kernels.ir import GemmKernel, Kernel, KernelProgram, Loop, LoopKernel, Operand, Step
 from kina.kernels.ir import Scan as ScanLoop
 from kina.kernels.memory import bytes_of
-from kina.kernels.own import has_own_kernel, kernels_of_their_own
+from kina.kernels.own import has_own_kernel, kernels_of_their_own, rounded, widened_value
 from kina.kernels.parts import in_parts
 from kina.kernels.ranges import NoBound, made_sizes
 from kina.kernels.regions import Reasons, Region, dimensions_of, refuse_unknown_forms
 from kina.ops.arranging import Unflatten
 from kina.ops.contractions import Matmul
 from kina.ops.precision import widened
-from kina.ops.scalar import Call, Element, Index, Lookup, Pieces, Reduce, Scalar
+from kina.ops.scalar import Call, Cast, Element, Index, Lookup, Pieces, Reduce, Scalar
 from kina.ops.scans import Scan
 from kina.ops.shape import Broadcast, ExpandDims, FlattenPair, Reinterpret, Reshape, Squeeze
 from kina.types import DType
@@ -60,6 +60,11 @@ def fuse(function: Function) -> KernelProgram:
     fusion = Fusion(statements, function.outputs, Facts(function.requires), frozenset(measured))
     steps, outputs = fusion.sequence()
     program = KernelProgram(function, function.inputs, outputs, steps, first, fusion.reasons(outputs))
+    for value in program.stored:
+        if value.type.dtype.block is not None:
+            what = f"it would store the quantised tensor {value.name} : {value.type}"
+            refused = f"{function.name} cannot be compiled yet: {what}"
+            raise KinaError(f"{refused}; the reference interpreter runs it (`.reference`)")
     try:
         for value in values_of(function):
             program.most(bytes_of(value))
@@ -215,7 +220,7 @@ class Fusion:
 
     def _is_gemm(self, value: Value) -> bool:
         made = self.made.get(value)
-        return made is not None and isinstance(made.operation, Matmul) and value.type.dtype in (DType.F32, DType.F64)
+        return made is not None and isinstance(made.operation, Matmul) and value.type.dtype.is_float
 
     def _store_shared(self) -> None:
         """Stores what is costly and feeds several stored values, and what has grown too large.
@@ -283,7 +288,7 @@ class Fusion:
 
     def _kernels_of(self, value: Value) -> list[Kernel]:
         if self._is_gemm(value):
-            return [self._gemm(value)]
+            return self._gemm(value)
         if value in self.made and isinstance(self.made[value].operation, Scan):
             return [self._scan(value)]
         if value in self.made and has_own_kernel(self.made[value].operation):
@@ -419,7 +424,8 @@ class Fusion:
 
     # ------------------------------------------------------------ contractions
 
-    def _gemm(self, value: Value) -> GemmKernel:
+    def _gemm(self, value: Value) -> list[Kernel]:
+        """Products of halves are sums in F32, and rounded once by a kernel after it."""
         made = self.made[value]
         x, y = made.arguments
         loops = tuple(Loop(f"%i{n}", d) for n, d in enumerate(value.type.shape[:-2]))
@@ -429,17 +435,29 @@ class Fusion:
         inside = (*loops, Loop("%m", m), Loop("%n", n), Loop("%k", k))
         left = self._matrix(x, (*batch, variable("%m"), variable("%k")), inside)
         right = self._matrix(y, (*batch, variable("%k"), variable("%n")), inside)
-        return GemmKernel(value.name, value, left, right, loops, m, n, k)
+        stored = [operand.value.type.dtype for operand in (left, right)]
+        mixed = stored[0] is not stored[1] and DType.F32 not in stored
+        if mixed or all(dtype.block is not None for dtype in stored):
+            raise _Recompute(self._unstretched(x), "an operand of a contraction, stored otherwise than the other one")
+        wide = widened_value(value)
+        gemm = GemmKernel(wide.name, wide, left, right, loops, m, n, k)
+        return [gemm] if wide is value else [gemm, rounded(wide, value)]
 
     def _matrix(self, value: Value, index: Index, loops: tuple[Loop, ...]) -> Operand:
-        """The operand of a contraction."""
-        found = self._view(value, index, loops, "an operand of a contraction")
-        if not all(_affine(i, ("%m", "%n", "%k")) for i in found.index):
+        """The operand of a contraction; of one that is a cast to F32 what it is of, which gemm widens as it reads."""
+        found = self._view(value, index, loops, "an operand of a contraction", widens=True)
+        whole = found.value.type.dtype.block is None or found.index[-1] is variable("%k")
+        if not whole or not all(_affine(i, ("%m", "%n", "%k")) for i in found.index):
             raise _Recompute(self._unstretched(value), "an operand of a contraction that is no view")
         return found
 
-    def _view(self, value: Value, index: Index, loops: tuple[Loop, ...], role: str) -> Operand:
-        """The operand of a kernel of its own kind as a view of something stored, or a demand to store it first."""
+    def _view(
+        self, value: Value, index: Index, loops: tuple[Loop, ...], role: str, *, widens: bool = False
+    ) -> Operand:
+        """The operand of a kernel of its own kind as a view of something stored, or a demand to store it first.
+
+        One that `widens` may be a view of halves or of quantised numbers, as F32.
+        """
         body = _Body(loops)
         try:
             e = simplify_indices(self._element(value, index, body), self._within(loops))
@@ -447,6 +465,10 @@ class Fusion:
             if found.value is value:
                 raise
             raise _Recompute(value, role) from None
+        if widens and isinstance(e, Cast) and isinstance(e.operand, Element) and e.dtype is DType.F32:
+            (source,) = body.inputs
+            if source.type.dtype.block is not None or source.type.dtype.accumulator is DType.F32:
+                e = e.operand
         if not isinstance(e, Element):
             raise _Recompute(self._unstretched(value), f"{role} that is no view")
         (source,) = body.inputs

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kina.core.ir import Check, Open, Require, Value
-from kina.dims.dim import Dim, maximum, product
+from kina.dims.dim import Dim, constant, floor_div, maximum, product
 from kina.kernels.ir import (
     BandKernel,
     Choice,
@@ -60,7 +60,9 @@ class MemoryPlan:
 
 def bytes_of(value: Value) -> Dim:
     """What a value takes in memory, row-major."""
-    return product(list(value.type.shape)) * value.type.dtype.itemsize
+    dtype = value.type.dtype
+    elements = product(list(value.type.shape))
+    return (elements if dtype.block is None else floor_div(elements, constant(dtype.block))) * dtype.itemsize
 
 
 def plan_memory(program: KernelProgram) -> MemoryPlan:

@@ -13,7 +13,7 @@ from kina.ops.indexing import moved
 from kina.ops.ordering import ArgSort, ArgTopK, NonzeroAlong
 from kina.ops.scalar import Cast, Element, Index
 from kina.ops.writing import Scatter
-from kina.types import DType, Tensor
+from kina.types import Tensor
 
 _OF_THEIR_OWN = (ArgSort, ArgTopK, Scatter, NonzeroAlong)
 View = Callable[[Value, Index, tuple[Loop, ...], str], Operand]
@@ -72,19 +72,26 @@ def _scatter(made: Apply, view: View, kind: str, axis: int) -> list[Kernel]:
     at = view(ids, _index(places), places, "positions to scatter at")
     everywhere = (*outer, *places, *inner)
     given = view(updates, _index(everywhere), everywhere, "scattered")
-    dtype = output.type.dtype
-    wide = output
-    if dtype.accumulator is not dtype:
-        wide = Value(f"{output.name} in {dtype.accumulator}", Tensor(dtype.accumulator, shape))
+    wide = widened_value(output)
     scatter = ScatterKernel(wide.name, wide, start, at, given, outer, places, inner, shape[axis], kind)
-    return [scatter] if wide is output else [scatter, _rounded(wide, output, dtype)]
+    return [scatter] if wide is output else [scatter, rounded(wide, output)]
 
 
-def _rounded(wide: Value, output: Value, dtype: DType) -> Kernel:
+def widened_value(output: Value) -> Value:
+    """What a kernel adds up in: the output itself, or for halves a value in F32 that is rounded to it at the end."""
+    dtype = output.type.dtype
+    if dtype.accumulator is dtype:
+        return output
+    return Value(f"{output.name} in {dtype.accumulator}", Tensor(dtype.accumulator, output.type.shape))
+
+
+def rounded(wide: Value, output: Value) -> Kernel:
+    """The kernel that rounds what was added up to the output's dtype."""
     loops = _loops("%i", output.type.shape)
     *rows, last = loops
     index = _index(loops)
-    return LoopKernel(output.name, output, (wide,), tuple(rows), last, index, Cast(Element(0, index), dtype))
+    narrow = Cast(Element(0, index), output.type.dtype)
+    return LoopKernel(output.name, output, (wide,), tuple(rows), last, index, narrow)
 
 
 def _loops(stem: str, shape: Sequence[Dim]) -> tuple[Loop, ...]:

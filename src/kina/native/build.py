@@ -159,7 +159,8 @@ def splat(b: Builder, scalar: Value, lanes: int) -> Value:
 
 def zeros(type_: Type) -> Value:
     """Zero, or a vector of zeros."""
-    return ir.Constant(type_, [0.0] * type_.count if isinstance(type_, ir.VectorType) else 0.0)
+    zero = 0 if isinstance(_scalar(type_), ir.IntType) else 0.0
+    return ir.Constant(type_, [zero] * type_.count if isinstance(type_, ir.VectorType) else zero)
 
 
 def mask_below(b: Builder, lanes: int, count: Value) -> Value:
@@ -190,7 +191,11 @@ def store_vector(b: Builder, value: Value, pointer: Value, *, mask: Value | None
 
 def element_bytes(type_: Type) -> int:
     """The size of an element, of a scalar type or of a vector's."""
-    scalar = type_.element if isinstance(type_, ir.VectorType) else type_
+    scalar = _scalar(type_)
     if isinstance(scalar, ir.IntType):
         return max(1, int(scalar.width) // 8)
     return 4 if scalar == F32 else 8
+
+
+def _scalar(type_: Type) -> Type:
+    return type_.element if isinstance(type_, ir.VectorType) else type_

@@ -175,7 +175,7 @@ def _refused(run: Run, status: int, sizes: Mapping[str, int], inputs: Sequence[A
 
 
 def _placed(x: Array) -> Array:
-    misplaced = any(s % x.itemsize for s in x.strides) or x.ctypes.data % x.itemsize
+    misplaced = any(s % x.itemsize for s in x.strides) or x.ctypes.data % x.dtype.alignment
     return x.copy(order="C") if misplaced else x
 
 

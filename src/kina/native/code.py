@@ -50,7 +50,9 @@ def register_type(dtype: DType, lanes: int = 1) -> str:
 
 
 def memory_type(dtype: DType, lanes: int = 1) -> str:
-    """The LLVM type of a value in memory: a Bool takes a byte there."""
+    """The LLVM type of a value in memory: a Bool takes a byte there, an element of a quantised tensor is a block."""
+    if dtype.block is not None:
+        return f"[{dtype.itemsize} x i8]"
     scalar = "i8" if dtype is DType.BOOL else _REGISTER[dtype]
     return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
 

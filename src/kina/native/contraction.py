@@ -13,9 +13,10 @@ from contextlib import ExitStack, contextmanager
 from kina.core.ir import Value
 from kina.dims.dim import Dim, constant, product, variable
 from kina.kernels.ir import GemmKernel, Operand
-from kina.native.code import Code
+from kina.native.code import Code, memory_type
 from kina.native.elements import Buffer
 from kina.native.finishing import FinishCall
+from kina.native.forms import Form
 from kina.native.machine import Machine
 from kina.native.schedule import NotAlong, coefficient
 from kina.native.tiling import scratch_bytes
@@ -24,9 +25,14 @@ from kina.types import DType
 _ZERO = constant(0)
 
 
-def gemm_dtype(dtype: DType) -> str:
-    """The name under which `gemm` knows a dtype."""
-    return "f64" if dtype is DType.F64 else "f32"
+def form_of(kernel: GemmKernel) -> Form:
+    """The form of gemm that runs a contraction."""
+    dtype = "f64" if kernel.output.type.dtype is DType.F64 else "f32"
+    return Form(dtype, _stored_as(kernel.left), _stored_as(kernel.right))
+
+
+def _stored_as(operand: Operand) -> str:
+    return str(operand.value.type.dtype).lower()
 
 
 class ContractionEmitter:
@@ -41,9 +47,9 @@ class ContractionEmitter:
         self.left = buffers[kernel.left.value]
         self.right = buffers[kernel.right.value]
         self.output = buffers[kernel.output]
-        self.dtype = gemm_dtype(kernel.output.type.dtype)
+        self.form = form_of(kernel)
         self.scratch = scratch
-        self.scratch_bytes = scratch_bytes(machine, self.dtype, 1)
+        self.scratch_bytes = scratch_bytes(machine, self.form.dtype, 1)
         self.finish = finish
 
     def emit(self) -> None:
@@ -144,7 +150,7 @@ class ContractionEmitter:
                 f"ptr {scratch}", f"i64 {tid}", f"i64 {threads}", *self._finish(),
             ]
         )  # fmt: skip
-        code.do(f"call void @kina_gemm_{self.dtype}({arguments})")
+        code.do(f"call void @{self.form.name}({arguments})")
 
     def _finish(self) -> tuple[str, str]:
         """The function that finishes parts of the product, and what it is told: the number of this batch."""
@@ -167,8 +173,7 @@ class ContractionEmitter:
             if i.value != 0:
                 step = code.let(f"mul nsw i64 {code.dim(i)}, {stride}")
                 offset = code.let(f"add nsw i64 {offset}, {step}")
-        type_ = "double" if buffer.dtype is DType.F64 else "float"
-        return code.let(f"getelementptr inbounds {type_}, ptr {buffer.pointer}, i64 {offset}")
+        return code.let(f"getelementptr inbounds {memory_type(buffer.dtype)}, ptr {buffer.pointer}, i64 {offset}")
 
     def _stride(self, operand: Operand, buffer: Buffer, along: str) -> str:
         """How far apart in memory neighbours along a loop variable are, in elements."""

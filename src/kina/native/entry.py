@@ -15,11 +15,20 @@ from pathlib import Path
 
 from kina.dims.dim import Dim, constant, maximum, product
 from kina.kernels.expressions import children, most_steps
-from kina.kernels.ir import BandKernel, GemmKernel, Kernel, KernelProgram, OrderKernel, PlacesKernel, ScatterKernel
+from kina.kernels.ir import (
+    BandKernel,
+    GemmKernel,
+    Kernel,
+    KernelProgram,
+    OrderKernel,
+    PlacesKernel,
+    ScatterKernel,
+)
 from kina.kernels.memory import MemoryPlan, plan_memory
 from kina.native.bands import band_bytes
 from kina.native.code import Code
-from kina.native.contraction import gemm_dtype
+from kina.native.contraction import form_of
+from kina.native.forms import Form
 from kina.native.functions import Functions
 from kina.native.gemm_library import gemm_declaration
 from kina.native.layout import Layout, Report, layout_of, load_sizes, report_of, sizes_of
@@ -46,7 +55,7 @@ _DATA, _RANK, _SHAPE, _STRIDES = 0, 8, 16, 24
 def thread_scratch(program: KernelProgram, machine: Machine) -> int:
     """Bytes that each thread needs beside the temporaries."""
     counts = COUNT_BYTES if any(isinstance(k, PlacesKernel) for k in program.kernels) else 0
-    most = max((scratch_bytes(machine, dtype, 1) for dtype in gemm_dtypes(program)), default=counts)
+    most = max((scratch_bytes(machine, form.dtype, 1) for form in gemm_forms(program)), default=counts)
     return -(-most // ALIGNMENT) * ALIGNMENT
 
 
@@ -91,14 +100,27 @@ def module_of(program: KernelProgram, machine: Machine) -> str:
     texts = [*functions.texts, *regions.texts, body, _entry(program, layout, plan)]
     declarations = [*DECLARED_LIBRARY, "declare void @kina_run(ptr, ptr, i64)", "declare void @kina_barrier(i64)"]
     declarations += ["declare void @kina_reserve(ptr, i64)"]
-    declarations += [gemm_declaration(dtype) for dtype in gemm_dtypes(program)]
+    declarations += [gemm_declaration(form) for form in gemm_forms(program)]
+    texts += readers(program, machine)
     return "\n\n".join(["\n".join(declarations), *texts]) + "\n\n!0 = !{i32 1}\n"
 
 
-def gemm_dtypes(program: KernelProgram) -> list[str]:
-    """The dtypes that the program multiplies matrices of, as `gemm` knows them."""
-    products = [k for k in program.kernels if isinstance(k, GemmKernel | BandKernel)]
-    return sorted({gemm_dtype(k.output.type.dtype) for k in products})
+def gemm_forms(program: KernelProgram) -> list[Form]:
+    """The forms of gemm that the program calls."""
+    products = [k for k in program.kernels if isinstance(k, GemmKernel)]
+    products += [stage for k in program.kernels if isinstance(k, BandKernel) for stage in (k.first, k.last)]
+    return sorted({form_of(kernel) for kernel in products}, key=str)
+
+
+def readers(program: KernelProgram, machine: Machine) -> list[str]:
+    """The functions that read quantised numbers, a vector or one."""
+    dtypes = {v.type.dtype for kernel in program.kernels for v in kernel.inputs}
+    quantised = sorted((d for d in dtypes if d.block is not None), key=str)
+    if not quantised:
+        return []
+    from kina.native.blocks import readers_text
+
+    return readers_text(machine, quantised)
 
 
 # ---------------------------------------------------------------- the body and the entry
@@ -200,16 +222,20 @@ def _read_inputs(code: Code, layout: Layout, objects: list[str], block: str) -> 
     _return_if(code, wrong, DOES_NOT_FIT)
     misplaced = "0"
     for (value, at), object_ in zip(layout.inputs.items(), objects, strict=True):
-        itemsize = value.type.dtype.itemsize
+        dtype = value.type.dtype
         data = _field(code, object_, _DATA)
         code.do(f"store i64 {data}, ptr {_place(code, block, at)}")
-        misplaced = _off_step(code, misplaced, data, itemsize)
+        if dtype.block is None:  # blocks lie anywhere
+            misplaced = _off_step(code, misplaced, data, dtype.itemsize)
         shape, strides = (code.let(f"inttoptr i64 {_field(code, object_, f)} to ptr") for f in (_SHAPE, _STRIDES))
         for axis, size in enumerate(value.type.shape):
-            wrong = _differs(code, wrong, code.let(f"load i64, ptr {_place(code, shape, axis)}"), code.dim(size))
+            here = code.let(f"load i64, ptr {_place(code, shape, axis)}")
+            if dtype.block is not None and axis == value.type.rank - 1:
+                here = code.let(f"mul i64 {here}, {dtype.block}")
+            wrong = _differs(code, wrong, here, code.dim(size))
             stride = code.let(f"load i64, ptr {_place(code, strides, axis)}")
-            misplaced = _off_step(code, misplaced, stride, itemsize)
-            elements = code.let(f"ashr i64 {stride}, {itemsize.bit_length() - 1}")
+            misplaced = _off_step(code, misplaced, stride, dtype.itemsize)
+            elements = code.let(f"sdiv exact i64 {stride}, {dtype.itemsize}")
             code.do(f"store i64 {elements}, ptr {_place(code, block, at + 1 + axis)}")
     _return_if(code, wrong, DOES_NOT_FIT)
     _return_if(code, misplaced, MISPLACED)
@@ -221,8 +247,9 @@ def _differs(code: Code, so_far: str, x: str, y: str) -> str:
 
 
 def _off_step(code: Code, so_far: str, x: str, step: int) -> str:
-    """Not zero if `so_far` is not, or x is no multiple of the step, a power of two."""
-    return code.let(f"or i64 {so_far}, {code.let(f'and i64 {x}, {step - 1}')}")
+    """Not zero if `so_far` is not, or x is no multiple of the step."""
+    rest = f"and i64 {x}, {step - 1}" if step & (step - 1) == 0 else f"srem i64 {x}, {step}"
+    return code.let(f"or i64 {so_far}, {code.let(rest)}")
 
 
 def _return_if(code: Code, flag: str, status: int) -> None:

@@ -10,7 +10,7 @@ from kina.dims.proposition import holds
 from kina.kernels.ir import KernelProgram
 from kina.native.calling import Array, Run, compile_run
 from kina.native.engine import load
-from kina.native.entry import ENTRY, gemm_dtypes, module_of, program_key, thread_scratch
+from kina.native.entry import ENTRY, gemm_forms, module_of, program_key, thread_scratch
 from kina.native.gemm_library import gemm_symbols
 from kina.native.machine import Machine
 from kina.native.pool import POOL, Pool
@@ -34,7 +34,7 @@ class Executable:
     ) -> None:
         self.program = program
         self.machine = machine
-        symbols = {**runtime_symbols(), **gemm_symbols(machine, gemm_dtypes(program))}
+        symbols = {**runtime_symbols(), **gemm_symbols(machine, gemm_forms(program))}
         key = program_key(program, machine)
         self._code = load(lambda: self.llvm_ir, machine, [ENTRY], level=1, key=key, symbols=symbols)
         scratch = thread_scratch(program, machine)

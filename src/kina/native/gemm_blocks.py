@@ -12,21 +12,28 @@ from typing import NamedTuple
 
 from llvmlite import ir
 
-from kina.native.build import I64, Builder, Value, at, ceil_div, choose, each, int_, loop, minimum, when
+from kina.native.build import I1, I64, Builder, Value, at, ceil_div, choose, each, int_, loop, minimum, when
 from kina.native.gemm_finish import Finish
 from kina.native.tiling import Tiling
+from kina.types.blocks import NUMBERS
 
 PACKING_ROWS = 4  # packing a panel costs a thread about as much as computing this many rows of it
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The functions a gemm is put together from."""
+    """The functions a gemm is put together from.
+
+    Where `a_in_place` (or `b_in_place`) says so, an operand is stored as what is computed with, and tiles may read it
+    where it lies.
+    """
 
     tile: ir.Function
     pack_a: ir.Function
     pack_b: ir.Function
     copy_tile: ir.Function
+    a_in_place: bool = True
+    b_in_place: bool = True
 
 
 class Matrix(NamedTuple):
@@ -41,6 +48,19 @@ class Matrix(NamedTuple):
         return at(b, self.start, b.add(b.mul(row, self.row), b.mul(column, self.column)))
 
 
+class BlockMatrix(NamedTuple):
+    """A B in blocks of rows: its first block, and the strides from block to block in bytes, down and across."""
+
+    start: Value
+    row: Value
+    column: Value
+
+    def at(self, b: Builder, row: Value, column: Value) -> Value:
+        """The address of the block that begins with this row."""
+        block = b.udiv(row, int_(NUMBERS))
+        return at(b, self.start, b.add(b.mul(block, self.row), b.mul(column, self.column)))
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """C = A @ B, and which thread of how many asks; `scratch` is this thread's own."""
@@ -49,7 +69,7 @@ class Problem:
     n: Value
     k: Value
     a: Matrix
-    b: Matrix
+    b: Matrix | BlockMatrix
     c: Matrix
     scratch: Value
     tid: Value
@@ -136,7 +156,7 @@ class _Loops:
         """All of this thread's part of C."""
         b, tiling, k = self.b, self.tiling, self.problem.k
         count = b.sub(row_range[1], row_range[0])
-        readable = b.icmp_signed("==", self.problem.b.column, self.size)
+        readable = self._readable(self.problem.b, self.parts.b_in_place)
         most = b.select(readable, int_(tiling.tall_rows), int_(tiling.rows))
         single = b.icmp_signed("<=", count, most)
         tiles = b.select(single, int_(1), ceil_div(b, count, int_(tiling.rows)))
@@ -173,6 +193,10 @@ class _Loops:
 
         loop(b, int_(0), rows.tiles, 1, [rows.start], row_tile)
 
+    def _readable(self, matrix: Matrix | BlockMatrix, in_place: bool) -> Value:
+        """Whether tiles can read a matrix where it lies: its rows are contiguous."""
+        return self.b.icmp_signed("==", matrix.column, self.size) if in_place else ir.Constant(I1, 0)
+
     def pack_b(self, block: _Block, offset: Value, columns: Value) -> None:
         """Packs `columns` columns of a block of B, from `offset` on, to the start of the scratch."""
         matrix = self.problem.b
@@ -188,7 +212,9 @@ class _Loops:
             b.call(self.parts.pack_a, [rows, block.steps, source, a.row, a.column, self.packed_a])
             return [self.packed_a, self.size, b.mul(rows, self.size)]
 
-        readable = b.icmp_signed("==", a.column, self.size)
+        if not self.parts.a_in_place:
+            return Matrix(*pack())
+        readable = self._readable(a, in_place=True)
         return Matrix(*choose(b, readable, lambda: [source, a.row, self.size], pack))
 
     def panel(self, tile: _RowTile, block: _Block, in_place: Value, panel: Value, offset: Value) -> None:

@@ -2,12 +2,14 @@
 
 B is packed in panels one tile wide: row s of a panel is `width` contiguous elements, those past the last column
 zero. A row tile of A whose steps are not contiguous is packed step by step: `rows` contiguous elements each.
+Numbers that are stored in another form (halves, blocks) become those that are computed with here.
 """
 
 from __future__ import annotations
 
 from llvmlite import ir
 
+from kina.native.blocks import numbers
 from kina.native.build import (
     I32,
     I64,
@@ -17,7 +19,6 @@ from kina.native.build import (
     at,
     each,
     int_,
-    load_vector,
     loop,
     mask_below,
     minimum,
@@ -25,22 +26,25 @@ from kina.native.build import (
     when,
     zeros,
 )
+from kina.native.machine import Machine
+from kina.native.sources import Plain
 from kina.native.tiling import Tiling
+from kina.types.blocks import NUMBERS, BlockFormat
 
 # A packed step of A is written as this many elements at once; the next step overwrites what is too much.
 A_STORE_LANES = 8
 
 
-def emit_pack_b(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
+def emit_pack_b(module: ir.Module, tiling: Tiling, plain: Plain, name: str) -> ir.Function:
     """`pack(k, columns, b, b_row, b_column, packed)`: packs a block of `k` rows; strides in bytes."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64, I64, PTR, I64, I64, PTR]), name)
     function.linkage = "internal"
     function.attributes.add("noinline")
     b = ir.IRBuilder(function.append_basic_block("entry"))
     k, columns, source, row, column, packed = function.args
-    size = int_(tiling.bytes)
+    size = int_(plain.bytes)
     with b.if_then(b.icmp_signed("==", column, size)):
-        _pack_rows(b, tiling, k, columns, source, row, packed)
+        _pack_rows(b, tiling, plain, k, columns, source, row, packed)
         b.ret_void()
 
     def panel(offset: Value) -> None:
@@ -50,9 +54,9 @@ def emit_pack_b(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
         lanes = int_(tiling.lanes)
         square_k = b.select(turned, b.sub(k, b.srem(k, lanes)), int_(0))
         square_columns = b.select(turned, b.sub(width, b.srem(width, lanes)), int_(0))
-        _pack_squares(b, tiling, square_k, square_columns, from_, column, to)
-        _pack_elements(b, tiling, (square_k, k), (int_(0), square_columns), from_, (row, column), to)
-        _pack_elements(b, tiling, (int_(0), k), (square_columns, width), from_, (row, column), to)
+        _pack_squares(b, tiling, plain, square_k, square_columns, from_, column, to)
+        _pack_elements(b, tiling, plain, (square_k, k), (int_(0), square_columns), from_, (row, column), to)
+        _pack_elements(b, tiling, plain, (int_(0), k), (square_columns, width), from_, (row, column), to)
         _pad(b, tiling, k, width, to)
 
     each(b, int_(0), columns, tiling.width, panel)
@@ -65,7 +69,9 @@ def _panel_at(b: Builder, tiling: Tiling, packed: Value, offset: Value) -> Value
     return at(b, packed, b.mul(offset, int_(tiling.block_k * tiling.bytes)))
 
 
-def _pack_rows(b: Builder, tiling: Tiling, k: Value, columns: Value, source: Value, row: Value, packed: Value) -> None:
+def _pack_rows(
+    b: Builder, tiling: Tiling, plain: Plain, k: Value, columns: Value, source: Value, row: Value, packed: Value
+) -> None:
     """Rows are contiguous: each is read as a stream, and dealt out to the panels. The last panel has
     masks (masked loads give the zeros to pad with)."""
     whole = b.sub(columns, b.srem(columns, int_(tiling.width)))
@@ -77,9 +83,9 @@ def _pack_rows(b: Builder, tiling: Tiling, k: Value, columns: Value, source: Val
         from_, to = carried
 
         def copy(offset: Value, masks: list[Value | None]) -> None:
-            panel, place = _panel_at(b, tiling, to, offset), at(b, from_, b.mul(offset, int_(tiling.bytes)))
+            panel, place = _panel_at(b, tiling, to, offset), at(b, from_, b.mul(offset, int_(plain.bytes)))
             for v, mask in enumerate(masks):
-                vector = load_vector(b, at(b, place, v * tiling.vector_bytes), tiling.vector, mask=mask)
+                vector = plain.load_vector(b, at(b, place, v * tiling.lanes * plain.bytes), tiling.vector, mask=mask)
                 store_vector(b, vector, at(b, panel, v * tiling.vector_bytes), align=tiling.vector_bytes)
 
         each(b, int_(0), whole, tiling.width, lambda offset: copy(offset, [None] * tiling.vectors))
@@ -90,7 +96,7 @@ def _pack_rows(b: Builder, tiling: Tiling, k: Value, columns: Value, source: Val
 
 
 def _pack_squares(
-    b: Builder, tiling: Tiling, k: Value, columns: Value, source: Value, column: Value, panel: Value
+    b: Builder, tiling: Tiling, plain: Plain, k: Value, columns: Value, source: Value, column: Value, panel: Value
 ) -> None:
     """Columns are contiguous (B is transposed): square blocks of vectors, turned in registers."""
 
@@ -98,10 +104,10 @@ def _pack_squares(
         to_column = at(b, panel, b.mul(j, int_(tiling.bytes)))
 
         def block(s: Value) -> None:
-            from_ = at(b, source, b.add(b.mul(j, column), b.mul(s, int_(tiling.bytes))))
+            from_ = at(b, source, b.add(b.mul(j, column), b.mul(s, int_(plain.bytes))))
             vectors = []
             for _ in range(tiling.lanes):
-                vectors.append(load_vector(b, from_, tiling.vector))
+                vectors.append(plain.load_vector(b, from_, tiling.vector))
                 from_ = at(b, from_, column)
             to = at(b, to_column, b.mul(s, int_(tiling.width * tiling.bytes)))
             for t, vector in enumerate(transpose(b, vectors, tiling.lanes)):
@@ -136,6 +142,7 @@ def _shuffle(b: Builder, x: Value, y: Value, order: list[int]) -> Value:
 def _pack_elements(
     b: Builder,
     tiling: Tiling,
+    plain: Plain,
     steps: tuple[Value, Value],
     columns: tuple[Value, Value],
     source: Value,
@@ -149,7 +156,7 @@ def _pack_elements(
         from_, to = at(b, source, b.mul(s, row)), at(b, panel, b.mul(s, int_(tiling.width * tiling.bytes)))
 
         def copy(j: Value) -> None:
-            value = b.load(at(b, from_, b.mul(j, column)), typ=tiling.element, align=tiling.bytes)
+            value = plain.load(b, at(b, from_, b.mul(j, column)))
             b.store(value, at(b, to, b.mul(j, int_(tiling.bytes))), align=tiling.bytes)
 
         each(b, *columns, 1, copy)
@@ -170,7 +177,45 @@ def _pad(b: Builder, tiling: Tiling, k: Value, columns: Value, panel: Value) -> 
     each(b, int_(0), stop, 1, pad_row)
 
 
-def emit_pack_a(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
+def emit_pack_blocks(
+    module: ir.Module, machine: Machine, tiling: Tiling, form: BlockFormat, name: str
+) -> ir.Function:
+    """`pack(k, columns, b, b_block, b_column, packed)`: as `emit_pack_b`, of a B in blocks along K.
+
+    `b_block` is how far apart the blocks of a column are, in bytes. Columns past the last one repeat it: what becomes
+    of them is never stored.
+    """
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64, I64, PTR, I64, I64, PTR]), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    k, columns, source, step, column, packed = function.args
+    last = b.sub(columns, int_(1))
+
+    def square(s: Value, j: Value, first: int) -> None:
+        """Some numbers of one block of each of several columns, turned in registers."""
+        block = at(b, source, b.mul(b.udiv(s, int_(NUMBERS)), step))
+        vectors = []
+        for i in range(tiling.lanes):
+            place = at(b, block, b.mul(minimum(b, b.add(j, int_(i)), last), column))
+            vectors.append(numbers(b, machine, form, place, first, tiling.lanes))
+        panel = _panel_at(b, tiling, packed, b.sub(j, b.srem(j, int_(tiling.width))))
+        across = b.mul(b.srem(j, int_(tiling.width)), int_(tiling.bytes))
+        row = at(b, panel, b.add(b.mul(s, int_(tiling.width * tiling.bytes)), across))
+        for t, vector in enumerate(transpose(b, vectors, tiling.lanes)):
+            place = at(b, row, (first + t) * tiling.width * tiling.bytes)
+            store_vector(b, vector, place, align=tiling.vector_bytes)
+
+    def steps(s: Value) -> None:
+        for first in range(0, NUMBERS, tiling.lanes):
+            each(b, int_(0), columns, tiling.lanes, lambda j, first=first: square(s, j, first))  # type: ignore[misc]
+
+    each(b, int_(0), k, NUMBERS, steps)
+    b.ret_void()
+    return function
+
+
+def emit_pack_a(module: ir.Module, tiling: Tiling, plain: Plain, name: str) -> ir.Function:
     """`pack(rows, k, a, a_row, a_step, packed)`: element (r, s) goes to `packed[s*rows + r]`; strides in bytes."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64, I64, PTR, I64, I64, PTR]), name)
     function.linkage = "internal"
@@ -178,13 +223,13 @@ def emit_pack_a(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
     b = ir.IRBuilder(function.append_basic_block("entry"))
     rows, k, source, row, step, packed = function.args
     packed_step = b.mul(rows, int_(tiling.bytes))
-    with b.if_then(b.icmp_signed("==", row, int_(tiling.bytes))):
+    with b.if_then(b.icmp_signed("==", row, int_(plain.bytes))):
         vector_type = ir.VectorType(tiling.element, A_STORE_LANES)
         mask = mask_below(b, A_STORE_LANES, rows)
 
         def copy(_: Value, carried: list[Value]) -> list[Value]:
             from_, to = carried
-            store_vector(b, load_vector(b, from_, vector_type, mask=mask), to)
+            store_vector(b, plain.load_vector(b, from_, vector_type, mask=mask), to)
             return [at(b, from_, step), at(b, to, packed_step)]
 
         loop(b, int_(0), k, 1, [source, packed], copy)
@@ -194,7 +239,7 @@ def emit_pack_a(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
         from_, to = at(b, source, b.mul(s, step)), at(b, packed, b.mul(s, packed_step))
 
         def copy_row(r: Value) -> None:
-            value = b.load(at(b, from_, b.mul(r, row)), typ=tiling.element, align=tiling.bytes)
+            value = plain.load(b, at(b, from_, b.mul(r, row)))
             b.store(value, at(b, to, b.mul(r, int_(tiling.bytes))), align=tiling.bytes)
 
         each(b, int_(0), rows, 1, copy_row)

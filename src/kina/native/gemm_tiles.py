@@ -34,6 +34,10 @@ TILE_ARGUMENTS = ("k", "a", "a_row", "a_step", "b", "b_row", "c", "c_row", "colu
 TILE_TYPE = ir.FunctionType(ir.VoidType(), [PTR if name in ("a", "b", "c") else I64 for name in TILE_ARGUMENTS])
 
 
+TILE_DISPATCH_TYPE = ir.FunctionType(ir.VoidType(), [*TILE_TYPE.args, I64])
+"""The type of what picks a kernel: a kernel's arguments, then the tile's rows."""
+
+
 def emit_tile(module: ir.Module, tiling: Tiling, name: str, rows: int, vectors: int, sure: int) -> ir.Function:
     """A kernel for a tile of `rows` x `vectors`: C (+)= A @ B over `k` steps.
 
@@ -118,8 +122,7 @@ def _store(
 def emit_tile_dispatch(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
     """All kernels, and a function in front that picks one: the arguments of a kernel, then the tile's rows. The
     narrowest that holds `columns` is picked."""
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [*TILE_TYPE.args, I64]), name)
-    function.linkage = "internal"
+    function = ir.Function(module, TILE_DISPATCH_TYPE, name)
     b = ir.IRBuilder(function.append_basic_block("entry"))
     *arguments, rows = function.args
     columns = arguments[TILE_ARGUMENTS.index("columns")]

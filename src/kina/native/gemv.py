@@ -31,6 +31,7 @@ from kina.native.build import (
     store_vector,
     zeros,
 )
+from kina.native.sources import Plain
 from kina.native.tiling import Tiling
 
 STREAMS = 8  # rows (axpy) of B read at once
@@ -40,9 +41,9 @@ CHUNK_BYTES = 16 * 1024  # of the result, to stay in L1
 FEW_CHUNK_BYTES = 4 * 1024  # of each of a few rows of the result
 
 
-def emit_axpy(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
+def emit_axpy(module: ir.Module, tiling: Tiling, left: Plain, right: Plain, name: str) -> ir.Function:
     """`axpy(n, k, a, a_step, b, b_row, c)`: c[j] = sum over s of a[s] * b[s, j], for j < n; strides in bytes."""
-    function = _internal(module, name, [I64, I64, PTR, I64, PTR, I64, PTR])
+    function = internal(module, name, [I64, I64, PTR, I64, PTR, I64, PTR])
     b = ir.IRBuilder(function.append_basic_block("entry"))
     n, k, a, a_step, matrix, b_row, c = function.args
     grouped = b.sub(k, b.srem(k, int_(STREAMS)))
@@ -51,7 +52,7 @@ def emit_axpy(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
     def columns(start: Value) -> None:
         count = minimum(b, int_(chunk), b.sub(n, start))
         target = at(b, c, b.mul(start, int_(tiling.bytes)))
-        origin = at(b, matrix, b.mul(start, int_(tiling.bytes)))
+        origin = at(b, matrix, b.mul(start, int_(right.bytes)))
         _each_vector(b, tiling, 1, count, lambda o, _, mask: _store_zero(b, tiling, at(b, target, o), mask))
 
         def rows(number: int, s: Value) -> None:
@@ -59,12 +60,12 @@ def emit_axpy(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
             factors = []
             for i in range(number):
                 place = at(b, a, b.mul(b.add(s, int_(i)), a_step))
-                factors.append(splat(b, b.load(place, typ=tiling.element, align=tiling.bytes), tiling.lanes))
+                factors.append(splat(b, left.load(b, place), tiling.lanes))
 
             def add(offset: Value, _: int, mask: Value | None) -> None:
                 total = load_vector(b, at(b, target, offset), tiling.vector, mask=mask)
                 for head, factor in zip(heads, factors, strict=True):
-                    vector = load_vector(b, at(b, head, offset), tiling.vector, mask=mask)
+                    vector = right.load_vector(b, at(b, head, right.offset(b, offset)), tiling.vector, mask=mask)
                     total = multiply_add(b, factor, vector, total)
                 store_vector(b, total, at(b, target, offset), mask=mask)
 
@@ -84,7 +85,7 @@ def emit_few(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
     `block` has room for `STREAMS` elements a row. Rows of B are in registers while all rows of C pass by.
     """
     types = [I64, I64, I64, PTR, I64, I64, PTR, I64, PTR, I64, PTR]
-    function = _internal(module, name, types)
+    function = internal(module, name, types)
     b = ir.IRBuilder(function.append_basic_block("entry"))
     m, n, k, a, a_row, a_step, matrix, b_row, c, c_row, block = function.args
     grouped = b.sub(k, b.srem(k, int_(STREAMS)))
@@ -182,10 +183,10 @@ def _each_vector(
     each(b, whole, count, tiling.lanes, rest)
 
 
-def emit_dot(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
+def emit_dot(module: ir.Module, tiling: Tiling, left: Plain, right: Plain, name: str) -> ir.Function:
     """`dot(m, n, k, a, a_row, b, b_column, c, c_row, c_column)`: C = A @ B, rows of A and columns of B contiguous;
     strides in bytes."""
-    function = _internal(module, name, [I64, I64, I64, PTR, I64, PTR, I64, PTR, I64, I64])
+    function = internal(module, name, [I64, I64, I64, PTR, I64, PTR, I64, PTR, I64, I64])
     b = ir.IRBuilder(function.append_basic_block("entry"))
     m, n, k, a, a_row, matrix, b_column, c, c_row, c_column = function.args
     grouped = b.sub(n, b.srem(n, int_(DOT_COLUMNS)))
@@ -194,7 +195,7 @@ def emit_dot(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
         heads = [at(b, matrix, b.mul(b.add(j, int_(i)), b_column)) for i in range(number)]
 
         def row(r: Value) -> None:
-            sums = _dots(b, tiling, k, at(b, a, b.mul(r, a_row)), heads)
+            sums = _dots(b, tiling, (left, right), k, at(b, a, b.mul(r, a_row)), heads)
             for i, total in enumerate(sums):
                 place = at(b, c, b.add(b.mul(r, c_row), b.mul(b.add(j, int_(i)), c_column)))
                 b.store(total, place, align=tiling.bytes)
@@ -207,8 +208,11 @@ def emit_dot(module: ir.Module, tiling: Tiling, name: str) -> ir.Function:
     return function
 
 
-def _dots(b: Builder, tiling: Tiling, k: Value, a: Value, heads: list[Value]) -> list[Value]:
+def _dots(
+    b: Builder, tiling: Tiling, sources: tuple[Plain, Plain], k: Value, a: Value, heads: list[Value]
+) -> list[Value]:
     """The dot products of `k` elements at `a` with those at each of `heads`."""
+    left, right = sources
     step = DOT_SUMS * tiling.lanes
     whole = b.sub(k, b.srem(k, int_(step)))
 
@@ -216,9 +220,9 @@ def _dots(b: Builder, tiling: Tiling, k: Value, a: Value, heads: list[Value]) ->
         results = list(sums)
         for u, mask in enumerate(masks):
             offset = b.add(b.mul(s, int_(tiling.bytes)), int_(u * tiling.vector_bytes))
-            factor = load_vector(b, at(b, a, offset), tiling.vector, mask=mask)
+            factor = left.load_vector(b, at(b, a, left.offset(b, offset)), tiling.vector, mask=mask)
             for i, head in enumerate(heads):
-                vector = load_vector(b, at(b, head, offset), tiling.vector, mask=mask)
+                vector = right.load_vector(b, at(b, head, right.offset(b, offset)), tiling.vector, mask=mask)
                 place = i * DOT_SUMS + u
                 results[place] = multiply_add(b, factor, vector, sums[place])
         return results
@@ -232,11 +236,11 @@ def _dots(b: Builder, tiling: Tiling, k: Value, a: Value, heads: list[Value]) ->
         total = sums[i * DOT_SUMS]
         for u in range(1, DOT_SUMS):
             total = b.fadd(total, sums[i * DOT_SUMS + u])
-        totals.append(_sum_lanes(b, total, tiling.lanes))
+        totals.append(sum_lanes(b, total, tiling.lanes))
     return totals
 
 
-def _sum_lanes(b: Builder, vector: Value, lanes: int) -> Value:
+def sum_lanes(b: Builder, vector: Value, lanes: int) -> Value:
     """The sum of all lanes, halves added to halves: an order of our own, not the optimiser's."""
     while lanes > 1:
         lanes //= 2
@@ -248,7 +252,7 @@ def _sum_lanes(b: Builder, vector: Value, lanes: int) -> Value:
     return b.extract_element(vector, ir.Constant(I32, 0))
 
 
-def _internal(module: ir.Module, name: str, types: list[object]) -> ir.Function:
+def internal(module: ir.Module, name: str, types: list[object]) -> ir.Function:
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), types), name)
     function.linkage = "internal"
     function.attributes.add("noinline")

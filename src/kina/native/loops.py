@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kina.core.ir import Value
 from kina.dims import dim as dims
@@ -17,6 +17,7 @@ from kina.kernels.expressions import COSTLY, children, free_variables, rebuild, 
 from kina.kernels.ir import Loop, LoopKernel, Scan
 from kina.native.code import Code, Operand, literal, memory_type, register_type
 from kina.native.elements import Buffer
+from kina.native.forms import reader_name
 from kina.native.machine import Machine
 from kina.native.primitives import emit_call, emit_cast, widen
 from kina.native.reciprocals import with_reciprocals
@@ -75,7 +76,7 @@ class LoopEmitter:
         self.inputs = tuple(buffers[v] for v in kernel.inputs)
         self.output = buffers[kernel.output]
         self.dtypes = tuple(v.type.dtype for v in kernel.inputs)
-        widest = max(d.itemsize for d in self._computed_types())
+        widest = max(d.itemsize for d in self._computed_types() if d.block is None)
         self.lanes = max(1, machine.vector_bytes // max(widest, 4))
         self.width = machine.vector_bytes
         self.x86 = machine.architecture == "x86_64"
@@ -272,6 +273,10 @@ class LoopEmitter:
                 return self._size(dim)
             case Call(function, arguments):
                 return emit_call(code, function, [self.value(a) for a in arguments])
+            case Cast(Element(operand, index), dtype) if self._buffer(operand).dtype.block is not None:
+                return emit_cast(code, self._read_block(self._buffer(operand), index), dtype)
+            case Cast(Lookup() as lookup, dtype) if result_dtype(lookup, self.dtypes).block is not None:
+                return self._lookup(replace(lookup, body=Cast(lookup.body, dtype)))
             case Cast(operand, dtype):
                 return emit_cast(code, self.value(operand), dtype)
             case Reduce():
@@ -293,6 +298,23 @@ class LoopEmitter:
         if dtype is DType.BOOL:
             text = code.let(f"icmp ne {memory} {text}, {'0' if lanes == 1 else 'zeroinitializer'}")
         return Operand(text, dtype, lanes)
+
+    def _read_block(self, buffer: Buffer, index: Index) -> Operand:
+        """A number, or a vector of them, out of a block. Vectors begin at multiples of their length, so that each lies
+        within one block."""
+        code, dtype = self.code, buffer.dtype
+        assert dtype.block is not None
+        lanes = self.lanes if self.along is not None and self.along in index[-1].variables else 1
+        position = code.dim(index[-1])
+        block = code.let(f"udiv i64 {position}, {dtype.block}")
+        first = code.let(f"urem i64 {position}, {dtype.block}")
+        offset = code.let(f"mul nsw i64 {block}, {buffer.strides[-1]}")
+        for i, stride in zip(index[:-1], buffer.strides[:-1], strict=True):
+            offset = code.let(f"add nsw i64 {offset}, {code.let(f'mul nsw i64 {code.dim(i)}, {stride}')}")
+        place = code.let(f"getelementptr inbounds {memory_type(dtype)}, ptr {buffer.pointer}, i64 {offset}")
+        type_ = register_type(DType.F32, lanes)
+        found = code.let(f'call {type_} @"{reader_name(dtype, lanes)}"(ptr {place}, i64 {first})')
+        return Operand(found, DType.F32, lanes)
 
     def _address(self, buffer: Buffer, index: Index) -> str:
         """The element's address; what does not depend on the innermost variables is added up first."""
@@ -558,6 +580,12 @@ class LoopEmitter:
     def _strides_along(self, node: Element, variable: str) -> list[str]:
         """The strides of the axes that move with the variable, one step each. Raises NotAlong."""
         moving = []
+        if self._buffer(node.operand).dtype.block is not None:
+            if any(variable in i.variables for i in node.index) and (
+                node.index[-1] is not dims.variable(variable) or any(variable in i.variables for i in node.index[:-1])
+            ):
+                raise NotAlong
+            return []
         for i, stride in zip(node.index, self._buffer(node.operand).strides, strict=True):
             step = coefficient(i, variable)
             if step.value == 0:

@@ -8,6 +8,7 @@ from kina.dims.dim import Dim, constant, modulo, variable
 from kina.dims.proposition import Comparison, equal
 from kina.lazy import np
 from kina.ops.base import Array, Kind, Operation, Rule, Sample, argument, attribute, operation
+from kina.ops.quantised import keep_rows_whole
 from kina.ops.scalar import Element, Index, Literal, Pieces, Scalar
 from kina.ops.shape import Reshape
 from kina.ops.terms import Term
@@ -41,9 +42,11 @@ class Slice(Operation):
     stop: Dim = argument(Kind.SIZE)
     linear = True
     moves = True
+    reads_quantised = True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         (x,) = operands
+        keep_rows_whole(rule, x, self.axis, "a slice along it")
         size = x.shape[self.axis]
         inside = f"inside axis {self.axis} of size {size}"
         rule.require(Comparison("<=", _ZERO, self.start), f"the slice has to start {inside}")

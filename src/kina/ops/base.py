@@ -71,6 +71,8 @@ class DTypeClass(Enum):
     NUM = "Num"
     BOOL = "Bool"
     ANY = "Any"
+    WEIGHT = "Weight"
+    """What the weights of a model are stored as: floats, or blocks that `cast` reads as floats."""
 
     def holds(self, dtype: DType) -> bool:
         match self:
@@ -83,7 +85,9 @@ class DTypeClass(Enum):
             case DTypeClass.BOOL:
                 return dtype is DType.BOOL
             case DTypeClass.ANY:
-                return True
+                return dtype.block is None
+            case DTypeClass.WEIGHT:
+                return dtype.is_float or dtype.block is not None
 
 
 class Rule(Protocol):
@@ -170,6 +174,10 @@ class Operation:
     """Whether `lower` says what an element is; without it, native code needs a kernel made for the operation."""
 
     # What a subclass gives -----------------------------------------------------------------
+
+    def takes_apart(self, operand: Tensor) -> bool:
+        """Whether it needs the numbers of a quantised operand one by one: the surface then reads them (`cast[F32]`)."""
+        return False
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         """The result's type; demands go through `rule`."""
@@ -266,15 +274,18 @@ def total(terms: Iterable[Term]) -> Term | None:
 
 def result_type(rule: Rule, operation: Operation, operands: tuple[Tensor, ...]) -> Tensor:
     """The type of an operation's result. Numbers that are indices (`Idx[V]`) are plain I64 to most operations; those
-    that only move them keep their bound. Quantised operands are refused here for all that do not read them."""
+    that only move them keep their bound. Quantised operands are refused here for all that do not read them, and results
+    that are not rows of an operand."""
     if not operation.reads_quantised:
         for number, x in enumerate(operands):
             if x.dtype.block is not None:
                 message = f"{operation.name} takes numbers, and {x.dtype} holds blocks of {x.dtype.block}, quantised"
-                rule.refuse(message, operand=number)
+                rule.refuse(message, operand=number, help="read its numbers: cast[F32]")
     if operation.reads_bounds:
         return operation.type(rule, *operands)
     plain = operation.type(rule, *(x.with_bound(None) for x in operands))
+    if plain.dtype.block is not None and all(x.dtype is not plain.dtype for x in operands):
+        rule.refuse(f"{operation.name} makes numbers, and {plain.dtype} is only read: quantise them before, outside")
     bounds = {x.bound for x in operands}
     return plain.with_bound(bounds.pop()) if operation.moves and len(bounds) == 1 else plain
 

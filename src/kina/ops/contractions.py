@@ -24,7 +24,8 @@ class Matmul(Operation):
     """Matrix product over the last two axes: `[...B, M, K] @ [...B, K, N] -> [...B, M, N]`.
 
     The leading (batch) axes of both operands agree; the surface stretches the smaller one first.
-    Half-precision operands accumulate in F32. Native code recognises the operation and runs it as gemm.
+    Half-precision operands accumulate in F32. A quantised operand is read as F32 (`cast[F32]`), and never stored so:
+    native code unpacks its blocks as it multiplies. Native code recognises the operation and runs it as gemm.
     """
 
     shapes = "[...B, M, K], [...B, K, N] -> [...B, M, N]"
@@ -32,6 +33,9 @@ class Matmul(Operation):
 
     operand_names = ("x", "y")
     multilinear = True
+
+    def takes_apart(self, operand: Tensor) -> bool:
+        return True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         x, y = operands

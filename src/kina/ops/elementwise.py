@@ -13,6 +13,7 @@ from kina.dims.dim import variable
 from kina.lazy import np
 from kina.ops.base import Array, DTypeClass, Kind, Operation, Rule, Sample, attribute, operation
 from kina.ops.lifting import ElementwiseFunction, Expand, declare_function
+from kina.ops.quantised import WEIGHTS, as_numbers
 from kina.ops.scalar import Call, Element, Function, Index, Scalar
 from kina.ops.scalar import Cast as ScalarCast
 from kina.ops.scalar import Literal as Number
@@ -276,7 +277,7 @@ class Cast(Operation):
     """Each element converted: `cast[F64] x`. Floats go to integers towards zero, to `Bool` as `!= 0`.
 
     A float outside the integer's range (or NaN) is saturated (NaN gives 0), so that the result is
-    the same on every machine.
+    the same on every machine. Of a quantised tensor it reads the numbers: `cast[F32] w`.
     """
 
     shapes = "[...S] -> [...S]"
@@ -285,12 +286,17 @@ class Cast(Operation):
     to: DType = attribute(Kind.DTYPE)
     keeps_dtype = False
     linear = True
+    reads_quantised = True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
-        return operands[0].with_dtype(self.to)
+        (x,) = operands
+        if x.dtype.block is not None and not self.to.is_float:
+            help_ = f"say how they are rounded: cast[{self.to}] (round (cast[F32] ...))"
+            rule.refuse(f"the numbers of {x.dtype} are floats", operand=0, help=help_)
+        return x.with_dtype(self.to)
 
     def reference(self, *operands: Array) -> Array:
-        (x,) = operands
+        x = as_numbers(operands[0])
         if self.to.is_integer and DType.of_numpy(x.dtype) in (DType.F64, DType.F32, DType.F16, DType.BF16):
             info = np.iinfo(self.to.numpy)  # type: ignore[type-var]
             wide = np.trunc(np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf))
@@ -300,6 +306,11 @@ class Cast(Operation):
         return x.astype(self.to.numpy)
 
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
+        x = operands[0].dtype
+        if x is self.to:
+            return Element(0, index)
+        if x.block is not None and self.to is not DType.F32:
+            return ScalarCast(ScalarCast(Element(0, index), DType.F32), self.to)
         return ScalarCast(Element(0, index), self.to)
 
     def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
@@ -312,9 +323,12 @@ class Cast(Operation):
             (DType.F32, DType.F64), (DType.F64, DType.F32), (DType.F32, DType.BF16), (DType.BF16, DType.F32),
             (DType.F32, DType.F16), (DType.F16, DType.F32), (DType.F32, DType.I32), (DType.I32, DType.F32),
             (DType.I64, DType.I8), (DType.U8, DType.I64), (DType.F32, DType.BOOL),
-            (DType.BOOL, DType.F32), (DType.I64, DType.F64),
+            (DType.BOOL, DType.F32), (DType.I64, DType.F64), (DType.F32, DType.F32),
         ]  # fmt: skip
-        return [Sample(cls(to), (Tensor(source, shape),)) for source, to in pairs]
+        plain = [Sample(cls(to), (Tensor(source, shape),)) for source, to in pairs]
+        rows = (variable("A"), 32 * variable("B"))
+        blocks = [(source, DType.F32) for source in WEIGHTS] + [(DType.Q8_0, DType.F64), (DType.Q4_1, DType.BF16)]
+        return [*plain, *(Sample(cls(to), (Tensor(source, rows),)) for source, to in blocks)]
 
 
 @operation("stop_gradient", family="elementwise", torch="x.detach()")

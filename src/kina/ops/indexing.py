@@ -9,6 +9,7 @@ from kina.dims.proposition import at_most
 from kina.lazy import np
 from kina.ops.base import Array, DTypeClass, Fault, Kind, Operation, Rule, Sample, argument, attribute, operation
 from kina.ops.creation import Iota
+from kina.ops.quantised import WEIGHTS, as_numbers, keep_rows_whole
 from kina.ops.scalar import Call, Cast, Element, Index, Lookup, Scalar, SizeValue
 from kina.ops.terms import Term
 from kina.types import DType, Tensor
@@ -91,7 +92,8 @@ class Gather(Operation):
     """The slices of `table` along `axis` that `ids`, of any shape, name: `[V, D], [B, S] -> [B, S, D]`.
 
     `gather[axis=0] table ids` is an embedding; the axes of `ids` stand in the place of `axis`. Positions of type
-    `Idx[V]` cost no check; other integers are checked when the program runs.
+    `Idx[V]` cost no check; other integers are checked when the program runs. Of a quantised table only those rows are
+    read, as F32; at a single position, a scalar, its slice is picked as it is.
     """
 
     shapes = "[..., V, ...], [...I] -> [..., ...I, ...]"
@@ -102,21 +104,32 @@ class Gather(Operation):
     linear = True
     positions = 1
     reads_bounds = True
+    reads_quantised = True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         table, ids = operands
         rule.index(1, table.shape[self.axis])
-        return table.with_shape(moved(table.shape, self.axis, *ids.shape))
+        found = table.with_shape(moved(table.shape, self.axis, *ids.shape))
+        return found.with_dtype(DType.F32) if self._reads(table, ids) else found
+
+    def _reads(self, table: Tensor, ids: Tensor) -> bool:
+        """Whether numbers of a quantised table are read: not where one slice, of whole rows, is picked."""
+        return table.dtype.block is not None and (ids.rank > 0 or self.axis == table.rank - 1)
 
     def reference(self, *operands: Array) -> Array:
         table, ids = operands
-        return np.take(table, ids, axis=self.axis)
+        if self.axis == table.ndim - 1:
+            return np.take(as_numbers(table), ids, axis=self.axis)
+        found = np.take(table, ids, axis=self.axis)
+        return as_numbers(found) if ids.ndim else found
 
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
         table, ids = operands
         end = self.axis + ids.rank
         place = (*index[: self.axis], variable(_AT), *index[end:])
-        return Lookup(_AT, table.shape[self.axis], Element(1, index[self.axis : end]), Element(0, place))
+        element = Element(0, place)
+        read = Cast(element, DType.F32) if self._reads(table, ids) else element
+        return Lookup(_AT, table.shape[self.axis], Element(1, index[self.axis : end]), read)
 
     def transpose(self, cotangent: Term, operands: Sequence[Term], number: int) -> Term:
         return operands[0].zeros().scatter("add", self.axis, operands[1], cotangent)
@@ -134,7 +147,9 @@ class Gather(Operation):
             Sample(cls(0), (positions(_B, v, _A), positions(v, _B))),
         ]
         dtypes = (DType.F64, DType.F16, DType.BF16, DType.I32, DType.U8, DType.BOOL)
-        return [*found, *(Sample(cls(0), (Tensor(dtype, (v, _A)), positions(v, _B))) for dtype in dtypes)]
+        found += [Sample(cls(0), (Tensor(dtype, (v, _A)), positions(v, _B))) for dtype in dtypes]
+        found += [Sample(cls(0), (Tensor(dtype, (v, 32 * _A)), positions(v, _B))) for dtype in WEIGHTS]
+        return [*found, Sample(cls(1), (Tensor(DType.Q4_1, (_A, 32 * v)), positions(32 * v, _B)))]
 
 
 @operation("take_along", family="indexing", torch="x.gather(axis, ids)")
@@ -262,9 +277,11 @@ class DynamicSlice(Operation):
     linear = True
     positions = 1
     reads_bounds = True
+    reads_quantised = True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         x, start = operands
+        keep_rows_whole(rule, x, self.axis, "a slice along it")
         if start.rank != 0:
             rule.refuse("dynamic_slice starts at one place, a scalar; `gather` takes many", operand=1)
         rule.require(at_most(self.n, x.shape[self.axis]), f"the slice has to fit into axis {self.axis}")

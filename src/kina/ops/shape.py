@@ -8,6 +8,7 @@ from kina.dims.dim import Dim, constant, floor_div, modulo, product, variable
 from kina.dims.proposition import equal
 from kina.lazy import np
 from kina.ops.base import Array, Kind, Operation, Rule, Sample, argument, attribute, operation
+from kina.ops.quantised import keep_rows_whole
 from kina.ops.scalar import Element, Index, Pieces, Scalar
 from kina.ops.terms import Term
 from kina.types import DType, Shape, Tensor, shape_text
@@ -62,6 +63,7 @@ class Broadcast(Operation):
     shape: Shape = argument(Kind.SHAPE)
     linear = True
     moves = True
+    reads_quantised = True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         (x,) = operands
@@ -80,7 +82,10 @@ class Broadcast(Operation):
         return x.with_shape(self.shape)
 
     def reference(self, *operands: Array) -> Array:
-        return np.broadcast_to(operands[0], _numbers(self.shape))
+        (x,) = operands
+        dtype = DType.of_numpy(x.dtype)
+        assert dtype is not None
+        return np.broadcast_to(x, dtype.array_shape(_numbers(self.shape)))
 
     def lower(self, operands: tuple[Tensor, ...], index: Index) -> Scalar:
         (x,) = operands
@@ -197,9 +202,15 @@ class Transpose(Operation):
     order: tuple[int, ...] = argument(Kind.PERMUTATION)
     linear = True
     moves = True
+    reads_quantised = True
+
+    def takes_apart(self, operand: Tensor) -> bool:
+        return operand.rank > 0 and self.order[-1] != operand.rank - 1
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         (x,) = operands
+        if self.takes_apart(x):
+            keep_rows_whole(rule, x, x.rank - 1, "transpose")
         return x.with_shape(tuple(x.shape[axis] for axis in self.order))
 
     def reference(self, *operands: Array) -> Array:
@@ -230,8 +241,10 @@ class ExpandDims(Operation):
     axis: int = attribute(Kind.NEW_AXIS)
     linear = True
     moves = True
+    reads_quantised = True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
+        keep_rows_whole(rule, operands[0], self.axis - 1, "a new last axis")
         shape = operands[0].shape
         return operands[0].with_shape((*shape[: self.axis], _ONE, *shape[self.axis :]))
 
@@ -259,9 +272,11 @@ class Squeeze(Operation):
     axis: int = attribute(Kind.AXIS)
     linear = True
     moves = True
+    reads_quantised = True
 
     def type(self, rule: Rule, *operands: Tensor) -> Tensor:
         (x,) = operands
+        keep_rows_whole(rule, x, self.axis, "squeeze along it")
         rule.require(equal(x.shape[self.axis], _ONE), f"squeeze drops axis {self.axis}, so its size has to be 1")
         return x.with_shape((*x.shape[: self.axis], *x.shape[self.axis + 1 :]))
 

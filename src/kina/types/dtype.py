@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from kina.lazy import np
+from kina.types.blocks import BLOCK_FORMATS, NUMBERS, BlockFormat
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -34,17 +35,27 @@ class DType(Enum):
     @property
     def block(self) -> int | None:
         """Numbers a block of a quantised type, which are stored together; None for a type that is not quantised."""
-        return 32 if self in _BLOCK_BYTES else None
+        return NUMBERS if self.value in BLOCK_FORMATS else None
 
     @property
-    def block_bytes(self) -> int:
-        """Bytes that a block of a quantised type takes (ggml's formats)."""
-        return _BLOCK_BYTES[self]
+    def block_format(self) -> BlockFormat:
+        """How the blocks of a quantised type lie in memory."""
+        return BLOCK_FORMATS[self.value]
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
-        """What holds it: for a quantised type, bytes."""
+        """What holds it: for a quantised type a structure, one for each block."""
         return _bfloat16() if self is DType.BF16 else _numpy_types()[self]
+
+    def shape_of(self, array: npt.NDArray[np.generic]) -> tuple[int, ...]:
+        """The shape of the numbers that an array of this type holds. A quantised one's last axis counts blocks."""
+        if self.block is None or array.ndim == 0:
+            return array.shape
+        return (*array.shape[:-1], array.shape[-1] * self.block)
+
+    def array_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of the array that holds numbers of this shape."""
+        return shape if self.block is None else (*shape[:-1], shape[-1] // self.block)
 
     @property
     def is_float(self) -> bool:
@@ -65,8 +76,8 @@ class DType(Enum):
 
     @property
     def itemsize(self) -> int:
-        """Bytes an element. A quantised type has none: see `block_bytes`."""
-        return _BYTES[self]
+        """Bytes an element of an array: of a quantised type, a block."""
+        return _BYTES[self] if self.block is None else self.block_format.bytes
 
     @property
     def integer_range(self) -> tuple[int, int]:
@@ -107,7 +118,6 @@ _BYTES = {
     DType.F64: 8, DType.F32: 4, DType.F16: 2, DType.BF16: 2, DType.I64: 8, DType.I32: 4, DType.I16: 2, DType.I8: 1,
     DType.U8: 1, DType.BOOL: 1,
 }  # fmt: skip
-_BLOCK_BYTES = {DType.Q8_0: 34, DType.Q4_0: 18, DType.Q4_1: 20, DType.Q5_0: 22, DType.Q5_1: 24}
 _TOO_LARGE = {
     DType.F64: float("inf"),
     DType.F32: (2 - 2.0**-24) * 2.0**127,
@@ -122,9 +132,11 @@ _NAMES = {
 
 @cache
 def _numpy_types() -> dict[DType, np.dtype[np.generic]]:
-    return {dtype: np.dtype(name) for dtype, name in _NAMES.items()}
+    plain = {dtype: np.dtype(name) for dtype, name in _NAMES.items()}
+    blocks = {dtype: np.dtype(dtype.block_format.fields) for dtype in DType if dtype.block is not None}
+    return {**plain, **blocks}
 
 
 @cache
 def _kina_types() -> dict[np.dtype[np.generic], DType]:
-    return {numpy: dtype for dtype, numpy in _numpy_types().items() if dtype.block is None}
+    return {numpy: dtype for dtype, numpy in _numpy_types().items()}
