@@ -19,6 +19,10 @@ PROGRAM = """\
 // Two functions.
 
 /// Twice x. The rest of the comment.
+///
+/// ```kina
+/// double nothing  // what its author says, and nobody runs
+/// ```
 let double [N] (x : F32[N]) : F32[N] = // why
   x + x
 
@@ -72,6 +76,7 @@ def test_a_file_has_a_page_with_its_types_as_written_its_comments_and_its_tests(
     file.write_text(PROGRAM)
     text = doc(str(file)).output
     assert "Two functions." in text and "type Pair [N] = { a : F32[N], b : F32[N] }" in text
+    assert "double nothing  // what its author says" in text
     one = doc(f"{file}:double").output
     assert "let double [N] (x : F32[N]) : F32[N]\n```" in one
     assert "Twice x. The rest" in one and 'test "doubling"' in one

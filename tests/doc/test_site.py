@@ -27,7 +27,7 @@ HOSTILE = """\
 /// ```kina
 /// let x = "</code><script>alert(4)</script>"
 /// ```
-let f' [N] (x : F32[N]) : F32[N] = x // </script>
+let f' [N] (flip : F32[N]) (x : F32[N]) : F32[N] = x // </script>
 
 test "<b>\\"bold\\"</b>" = f' [1.0] == [1.0]
 """
@@ -116,6 +116,7 @@ def test_a_hostile_comment_stays_text(site, parsed):
     assert [t for t, _ in page.tags].count("script") == 2
     assert not [a for tag, a in page.tags if tag in ("img", "b") or any(key.startswith("on") for key in a)]
     assert not [h for h in page.all("a", "href") if "javascript" in h]
+    assert "../operations/flip.html" not in page.all("a", "href"), "a parameter is no operation"
     text = (site / name).read_text()
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert "&lt;b&gt;" in text
@@ -129,4 +130,5 @@ def test_values_of_examples_stand_below_them(site):
 def test_names_in_text_and_programs_are_links(parsed):
     links = parsed["modules/std.nn.html"].all("a", "href")
     assert "../operations/reshape.html" in links
+    assert "../modules/std.nn.html#swiglu" in links and "../modules/std.linalg.html#norm" not in links
     assert "../errors/K0303.html" in parsed["operations/matmul.html"].all("a", "href")

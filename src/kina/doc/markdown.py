@@ -60,11 +60,13 @@ class Renderer:
         return f'<a href="{escape(self.root + target)}">{shown}</a>'
 
     def _pieces(self, text: str) -> Iterator[str]:
+        """Tokens and what is between them. Names of parameters and fields (`norm :`, `layer.norm`) are no links."""
         tokens = lex(Source("documentation", text))
         marks = [(start, end, "c") for start, end in tokens.comments]
         for kind, start, end in zip(tokens.kinds, tokens.starts, tokens.ends, strict=True):
-            word = kind in KEYWORDS or kind in WORD_OPERATORS
-            marks.append((start, end, "k" if word else _CLASSES.get(kind, "name" if kind == "name" else "")))
+            bound = text[end:].lstrip(" ").startswith(":") or text[:start].endswith(".")
+            word = "k" if kind in KEYWORDS or kind in WORD_OPERATORS else _CLASSES.get(kind, "")
+            marks.append((start, end, "name" if kind == "name" and not bound else word))
         done = 0
         for start, end, mark in sorted(marks):
             if start < done or end <= start:

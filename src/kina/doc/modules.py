@@ -47,7 +47,7 @@ def module_page(source: Source, name: str | None = None) -> ModulePage:
     tests = [d for d in parsed.module.declarations if isinstance(d, ast.TestDeclaration)]
     members = tuple(_member(d, tests) for d in declared)
     intro = _intro(source, parsed.module)
-    example = f"import {name}" if name.startswith("std.") else f'import "{source.name}"'
+    example = f"import {name}" if name.startswith("std.") else f'import "{name}"'
     sections = tuple(Section(m.name, _member_text(m)) for m in members)
     page = Page(name, "modules", "modules", summary_of(intro) or name, intro, example, sections=sections)
     errors = tuple(d for d in parsed.diagnostics if d.severity is Severity.ERROR)

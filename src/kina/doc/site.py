@@ -25,9 +25,13 @@ def write_site(folder: Path, modules: Sequence[ModulePage]) -> int:
     """
     groups = _groups(modules)
     pages = [page for _, members in groups for page in members]
-    links = _links(pages, modules)
+    links = _links(pages)
+    own = {module.page.path: _members(module) for module in modules}
     environment = _environment()
-    made = {page.path: _page_html(environment, worked_out(page), groups, links) for page in pages}
+    made = {
+        page.path: _page_html(environment, worked_out(page), groups, {**links, **own.get(page.path, {})})
+        for page in pages
+    }
     made["index.html"] = environment.get_template("index.html").render(
         title="Reference", root="", version=__version__, groups=groups,
         md=Renderer(links, "", "index.html"),
@@ -52,17 +56,19 @@ def _groups(modules: Sequence[ModulePage]) -> list[tuple[str, list[Page]]]:
     return [(g, found[g]) for g in (*order, "language", "modules", "errors") if g in found]
 
 
-def _links(pages: Sequence[Page], modules: Sequence[ModulePage]) -> Mapping[str, str]:
-    """Where the page of each name is. Operations go before what modules call the same."""
+def _links(pages: Sequence[Page]) -> Mapping[str, str]:
+    """Where the page of each name is."""
     from kina.doc.forms import all_forms
 
-    links: dict[str, str] = {}
-    for module in modules:
-        for member in module.members:
-            links.setdefault(member.name, f"{url(module.page.path)}#{_anchor(member.name)}")
     by_name = {page.name: url(page.path) for page in pages}
     also = {name: by_name[form.name] for form in all_forms() for name in form.names}
-    return {**links, **also, **by_name}
+    return {**also, **by_name}
+
+
+def _members(module: ModulePage) -> Mapping[str, str]:
+    """Where on its page what a module declares is: links on this page only, as other modules may mean other things."""
+    at = url(module.page.path)
+    return {member.name: f"{at}#{_anchor(member.name)}" for member in module.members}
 
 
 def _page_html(
