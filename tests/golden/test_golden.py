@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kina.core.printer import print_function
+from kina.core.printer import print_program
 from kina.diagnostics.render import render
 from kina.pipeline import Checked
 from kina.pipeline import check as check_source
@@ -28,7 +28,7 @@ def diagnostics(name: str) -> str:
 
 
 def core(name: str) -> str:
-    return "\n\n".join(map(print_function, checked(name).elaboration.program.functions.values())) + "\n"
+    return print_program(*checked(name).elaboration.program.functions.values())
 
 
 def kernels(name: str) -> str:

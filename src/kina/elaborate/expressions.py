@@ -248,26 +248,29 @@ def _binary(context: Context, e: ast.Binary, expected: Type | None, name: str | 
         what = {":=": "assignment (`:=`)"}.get(operator, f"`{operator}` on tensors")
         raise context.report(form_errors.unsupported(e.operator_span, what))
     gives_bool = operator in ("==", "=", "!=", "<", "<=", ">", ">=")
-    operands, spans = _operands(context, (e.left, e.right), None if gives_bool else expected)
+    arithmetic = operator in ("+", "-", "*", "^")
+    operands, spans = _operands(context, (e.left, e.right), None if gives_bool else expected, arithmetic=arithmetic)
     return operate(context, OPERATORS[operator], {}, operator, e.span, operands, spans, name)
 
 
 def _division(context: Context, e: ast.Binary, expected: Type | None, name: str | None) -> Value:
     """`/` is of floats, or of integers and then rounded down, as `div` always is; `mod` is what is left."""
-    operands, spans = _operands(context, (e.left, e.right), expected)
+    operands, spans = _operands(context, (e.left, e.right), expected, arithmetic=True)
     whole = e.operator == "div" or operands[0].type.dtype.is_integer
     operation = "remainder" if e.operator == "mod" else "floor_div" if whole else "div"
     return operate(context, operation, {}, e.operator, e.span, operands, spans, name)
 
 
 def _operands(
-    context: Context, es: tuple[ast.Expr, ...], expected: Type | None
+    context: Context, es: tuple[ast.Expr, ...], expected: Type | None, *, arithmetic: bool = False
 ) -> tuple[tuple[Value, ...], tuple[Span, ...]]:
     """Operands of one dtype: a literal takes that of the others."""
     first, *others = sorted(range(len(es)), key=lambda n: adapts(context, es[n]))
     values = {first: tensor(context, es[first], dtype_of(expected))}
     for n in others:
-        known = values[first].type
+        known: Type | None = values[first].type
+        if arithmetic and values[first].type.dtype is DType.BOOL:
+            known = None  # a number stays one, so that the error is about the Bool
         values[n] = tensor(context, es[n], known if isinstance(es[n], ast.Hole) else dtype_of(known))
     return tuple(values[n] for n in range(len(es))), tuple(e.span for e in es)
 

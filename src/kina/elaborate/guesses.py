@@ -49,6 +49,7 @@ def conversions(span: Span, got: Type, wanted: Type) -> tuple[Help, ...]:
         *_one_more_or_less(span, got.shape, wanted.shape),
         *_permuted(span, got.shape, wanted.shape),
         *_stretched(span, got.shape, wanted.shape),
+        *_one_of_each_row(span),
     )
 
 
@@ -142,6 +143,15 @@ def _stretched(span: Span, got: Shape, wanted: Shape) -> Iterator[Help]:
     offset = len(wanted) - len(got)
     if offset > 0 and all(d is w or d is _ONE for d, w in zip(got, wanted[offset:], strict=True)):
         yield guess("stretch it", Edit(span, call_of("broadcast", span, shape_text(wanted))))
+
+
+def _one_of_each_row(span: Span) -> Iterator[Help]:
+    """`gather` takes whole slices; one element of each row is PyTorch's `gather`, which is `take_along` here."""
+    written = re.fullmatch(r"gather\[axis=(\d)\] ([\w.']+) ([\w.']+)", span.text)
+    if written is not None:
+        axis, table, ids = written.groups()
+        text = f"(squeeze[axis={axis}] (take_along[axis={axis}] {table} (expand_dims[axis={axis}] {ids})))"
+        yield guess(f"for one element of each row along axis {axis}", Edit(span, text))
 
 
 def missing_axis(

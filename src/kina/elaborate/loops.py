@@ -15,14 +15,14 @@ from kina.dims.proposition import Comparison
 from kina.elaborate.context import Context, Meaning, Package
 from kina.elaborate.dimensions import read_size
 from kina.elaborate.dispatch import check, elaborates, final, tensor, value
-from kina.elaborate.guesses import guess
+from kina.elaborate.guesses import call_of, guess
 from kina.elaborate.lets import through_lets
 from kina.elaborate.matching import conform
 from kina.elaborate.trees import confine, new_tree, stacked
 from kina.elaborate.type_expressions import read_type
 from kina.source import Span
 from kina.syntax import ast
-from kina.types import DType, Exists, Tensor, Tuple, Type, substitute
+from kina.types import DType, Exists, Tensor, Tuple, Type, shape_text, substitute
 
 _BOOL = Tensor(DType.BOOL, ())
 
@@ -36,6 +36,8 @@ class _State:
     declared: ast.Expr | None
     initial: Tree
     place: Span
+    first: Span | None = None
+    """Where its first value stands, if its type was not declared."""
 
     def at(self, index: str, step: Dim) -> Type:
         return substitute(self.type, {index: step})
@@ -135,7 +137,7 @@ def _states(
                 type_ = read_type(context, state.type)
         if type_ is None:
             initial = value(context, state.initial)
-            found.append(_State(state.name, tree_type(initial), None, initial, state.span))
+            found.append(_State(state.name, tree_type(initial), None, initial, state.span, state.initial.span))
             continue
         if isinstance(type_, Exists):
             raise context.report(form_errors.unsupported(state.span, "a state of an existential type"))
@@ -196,6 +198,10 @@ def _grown(state: _State, after: Type, index: Dim) -> tuple[Help, ...]:
     before = state.type
     if state.declared is not None or not isinstance(before, Tensor) or not isinstance(after, Tensor):
         return ()
+    if before.rank == 0 and state.first is not None:
+        whole = shape_text(after.shape)
+        edit = Edit(state.first, call_of("broadcast", state.first, whole))
+        return (guess(f"start from the same number in every place of {whole}", edit),)
     if after.rank != before.rank:
         return ()
     shape = tuple(b + (a - b) * index for a, b in zip(after.shape, before.shape, strict=True))

@@ -34,12 +34,22 @@ def propose_requires(context: Context, goal: Proposition) -> tuple[Help, ...]:
     names = {b.name for b in declaration.binders}
     if not names or not variables(goal) <= names or settle(negate(goal), context.facts).status.proved:
         return ()
+    if _means_nothing_else(goal):
+        return ()
     last = declaration.binders[-1].span
     end = last.source.text.find("]", last.end) + 1
     if end == 0:
         return ()
     edit = Edit(Span(last.source, end, end), f" requires ({_simpler(context, goal)})")
     return (Help(f"if callers always satisfy it, say so in {declaration.name}'s signature", (edit,)),)
+
+
+def _means_nothing_else(goal: Proposition) -> bool:
+    """Whether an equation holds only where a size is 0, as `3 * H = 4 * H` does: nobody would require it."""
+    if not isinstance(goal, Comparison) or goal.relation != "=" or not (goal.left.terms and goal.right.terms):
+        return False
+    apart = goal.left - goal.right
+    return len(apart.terms) == 1 and all(isinstance(atom, Variable) for atom in apart.atoms())
 
 
 def sizes_that_differ(verdict: Verdict, left: Dim, right: Dim) -> Mapping[str, int] | None:

@@ -122,7 +122,11 @@ def operate(
     if entry.family == "elementwise" and len(operands) > 1:
         operands = stretch(context, shown, span, operands, spans)
     elif operation == "matmul":
-        operands = stretch_batch(context, operands, spans)
+        stretched = stretch_batch(context, operands, spans)
+        if any(s is not x for s, x in zip(stretched, operands, strict=True)) and _apart(operands):
+            written = tuple(x.type for x in operands)
+            CallRule(context, entry, shown, span, written, spans).same_size((0, -1), (1, -2), "K")
+        operands = stretched
     types = tuple(x.type for x in operands)
     rule = CallRule(context, entry, shown, span, types, spans)
     result = result_type(rule, built, types)
@@ -144,6 +148,11 @@ def _read(
             x = operate(context, "cast", {"to": DType.F32}, "cast", span, (x,), (span,), None)
         read.append(x)
     return tuple(read)
+
+
+def _apart(operands: tuple[Value, ...]) -> bool:
+    """Whether the axes that `matmul` sums differ as written: then the error shows the operands before they stretch."""
+    return operands[0].type.shape[-1] is not operands[1].type.shape[-2]
 
 
 def _checked(context: Context, entry: Entry, numbers: Value, size: Dim, span: Span) -> Value:
