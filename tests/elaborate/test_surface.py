@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import kina
+from kina.diagnostics.render import render
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 W = np.array([10, 20, 30], np.float32)
@@ -118,3 +119,44 @@ REFUSED = {
 def test_it_is_refused_with_the_reason(check, name):
     text, code, said = REFUSED[name]
     check(text).rejects(code, said)
+
+
+HELPED = {
+    "what the library declares": (
+        "let f [B, H, S, D] (x : F32[B, H, S, D]) : F32[B, S, H * D] = merge_heads x", "import std.nn (merge_heads)\nlet f",
+    ),
+    "an arrow for a colon": ("let f [N] (x : F32[N]) -> F32[N] = x", ") : F32[N] = x"),
+    "a depthwise kernel without groups": (
+        "let f [N, C, L] requires (L >= 3 && C >= 1) (x : F32[N, C, L]) (w : F32[C, 1, 3]) : F32[N, C, L - 2] = conv x w",
+        "conv[groups=C] x w",
+    ),
+    "a state that starts as a scalar": (
+        "let f [N, D] (x : F32[N, D]) : F32[D] =\n  for i < N with s = 0.0 do\n    s + x[i]", "s = (broadcast (0.0) [D])",
+    ),
+    "a weight that is tied": (
+        "let f [B, S, V, D] (h : F32[B, S, D]) (w : F32[V, D]) : F32[B, S, V] = h @ w", "h @ (transpose w [1, 0])",
+    ),
+    "one element of each row": (
+        "let f [B, K] (x : F32[B, K]) (t : Idx[K][B]) : F32[B] = gather[axis=1] x t", "take_along[axis=1] x (expand_dims",
+    ),
+    "a Bool in arithmetic": ("let f [S] (keep : Bool[S]) : F32[S] = 1.0 - keep", "1.0 - (cast[F32] keep)"),
+}
+
+
+@pytest.mark.parametrize("name", list(HELPED))
+def test_the_help_mends_it(check, name):
+    text, written = HELPED[name]
+    mended = check(text).helped().accepts()
+    assert written in mended.checked.source.text
+
+
+def test_nothing_is_required_that_holds_for_size_0_only(check):
+    error = check(
+        "let f [B, H] (z : F32[B, 4 * H]) : (F32[B, H], F32[B, H], F32[B, H]) = split[axis=1] z [H, H, H]"
+    ).rejects("K0305", "3 * H = 4 * H")
+    assert error.help == ()
+
+
+def test_a_line_that_help_puts_in_is_shown_as_a_line(check):
+    program = check("let f [B, H, S, D] (x : F32[B, H, S, D]) : F32[B, S, H * D] = merge_heads x")
+    assert "1│ import std.nn (merge_heads)\n2│ let f" in render(program.checked.diagnostics)

@@ -162,7 +162,8 @@ def _help(advice: Help, gutter: int, paint: _Paint) -> Iterator[str]:
         source = advice.edits[0].span.source
         for number in sorted({e.span.line for e in advice.edits}):
             edited = _edited_line(source, number, advice.edits)
-            yield paint("34", f"{number:>{gutter}}│") + " " + paint("32", _shown(edited))
+            for after, line in enumerate(edited.split("\n")):
+                yield paint("34", f"{number + after:>{gutter}}│") + " " + paint("32", _shown(line))
 
 
 def _edited_line(source: Source, number: int, edits: Sequence[Edit]) -> str:

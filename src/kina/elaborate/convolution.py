@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 from kina.core.ir import Value
 from kina.diagnostics import form_errors
-from kina.diagnostics.diagnostic import Help
+from kina.diagnostics.diagnostic import Edit, Help
 from kina.dims.dim import Dim, constant
 from kina.dims.proposition import equal
 from kina.elaborate.context import Context, Meaning
 from kina.elaborate.dimensions import read_size
 from kina.elaborate.dispatch import builtin, infer
+from kina.elaborate.literals import dtype_of
 from kina.elaborate.obligations import oblige
 from kina.elaborate.operations import form, name_in, operate, read_call
 from kina.elaborate.patterns import Steps, exact_quotient, named
@@ -25,7 +26,7 @@ from kina.ops import Entry
 from kina.ops.base import DTypeClass
 from kina.source import Span
 from kina.syntax import ast
-from kina.types import Tensor, Type
+from kina.types import Type
 
 _ZERO, _ONE = constant(0), constant(1)
 _CONV = form("conv", ("x", "kernel"), ())
@@ -43,8 +44,7 @@ def _conv(
     expected: Type | None, name: str | None,
 ) -> Meaning:  # fmt: skip
     """A sum over channels and a window of each position: `[N, C, L], [O, C / groups, K] -> [N, O, W]`."""
-    hint = Tensor(expected.dtype, ()) if isinstance(expected, Tensor) else None
-    operands, spans, _ = read_call(context, e, name_in(e, "conv"), _CONV, (), arguments, infer, hint)
+    operands, spans, _ = read_call(context, e, name_in(e, "conv"), _CONV, (), arguments, infer, dtype_of(expected))
     call = _Call(Steps(context, "conv", e.span), _CONV, spans)
     x, kernel = operands
     call.one_kind(operands)
@@ -96,6 +96,16 @@ def _avg_pool(
 ) -> Meaning:  # fmt: skip
     """The mean of each window. Padded zeros count as elements (PyTorch's `count_include_pad=True`)."""
     return _pool(context, e, brackets, arguments, "avg_pool", name)
+
+
+def _depthwise(span: Span, channels: Dim) -> tuple[Help, ...]:
+    """A kernel that reads one channel wants as many groups as there are channels."""
+    if not span.text.startswith("conv"):
+        return ()
+    bracket = span.text.startswith("conv[")
+    at = span.start + len("conv[" if bracket else "conv")
+    text = f"groups={channels}, " if bracket else f"[groups={channels}]"
+    return (Help("a kernel for each channel alone needs groups", (Edit(Span(span.source, at, at), text),)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,4 +219,5 @@ class _Call:
         why = f"x has {whole} channels, and the kernel {channels}"
         if groups is not _ONE:
             why += f" for each of {groups} groups"
-        oblige(self.steps.context, equal(groups * channels, whole), self.spans[1], why)
+        help_ = _depthwise(self.steps.span, whole) if channels is _ONE and groups is _ONE else ()
+        oblige(self.steps.context, equal(groups * channels, whole), self.spans[1], why, help_)

@@ -6,8 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import NoReturn
 
+from kina import std
 from kina.core.ir import Stack, Struct, Tree, Value, parts, tree_type
 from kina.diagnostics import Diagnostic, form_errors
+from kina.diagnostics.diagnostic import Edit, Help
 from kina.elaborate.calls import NamedFunction, call_declared
 from kina.elaborate.closures import partial
 from kina.elaborate.context import Context, Meaning, Package, Poison, Reported
@@ -72,7 +74,18 @@ def _unknown(context: Context, e: ast.Name) -> Diagnostic:
     if e.text in _KNOWN_OPERATIONS:
         return form_errors.unsupported(e.span, f"the operation `{e.text}`")
     context.unknown.add(e.text)
-    return form_errors.unknown_name(e.span, e.text, known_names(context), kina_spelling(e.span), _uses(context, e))
+    advice = kina_spelling(e.span) or _in_library(e)
+    return form_errors.unknown_name(e.span, e.text, known_names(context), advice, _uses(context, e))
+
+
+def _in_library(e: ast.Name) -> tuple[Help, ...]:
+    """An import for what the standard library declares."""
+    for module in std.names():
+        source = std.find(module)
+        if source is not None and re.search(rf"^let {re.escape(e.text)}(?![\w'])", source.text, re.M):
+            line = f"import {module} ({e.text})"
+            return (Help(f"{module} has it", (Edit(Span(e.span.source, 0, 0), line + "\n"),)),)
+    return ()
 
 
 def _uses(context: Context, e: ast.Name) -> tuple[Span, ...]:

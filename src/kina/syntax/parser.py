@@ -132,6 +132,9 @@ class _Parser(FormParser):
         name_span = self.token_span(self.position - 1)
         try:
             signature = self.signature()
+            if self.kinds[self.position] == "->":
+                advice = Help("the result's type stands after `:`", (Edit(self.token_span(self.position), ":"),))
+                self.unexpected("`:` and the type of the result", help=[advice])
             self.need("=")
         except Failure as failure:
             self.report(failure.diagnostic)
