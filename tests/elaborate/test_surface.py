@@ -123,21 +123,25 @@ def test_it_is_refused_with_the_reason(check, name):
 
 HELPED = {
     "what the library declares": (
-        "let f [B, H, S, D] (x : F32[B, H, S, D]) : F32[B, S, H * D] = merge_heads x", "import std.nn (merge_heads)\nlet f",
+        "let f [B, H, S, D] (x : F32[B, H, S, D]) : F32[B, S, H * D] = merge_heads x",
+        "import std.nn (merge_heads)\nlet f",
     ),
     "an arrow for a colon": ("let f [N] (x : F32[N]) -> F32[N] = x", ") : F32[N] = x"),
     "a depthwise kernel without groups": (
-        "let f [N, C, L] requires (L >= 3 && C >= 1) (x : F32[N, C, L]) (w : F32[C, 1, 3]) : F32[N, C, L - 2] = conv x w",
+        "let f [N, C, L] requires (L >= 3 && C >= 1)\n"
+        "    (x : F32[N, C, L]) (w : F32[C, 1, 3]) : F32[N, C, L - 2] = conv x w",
         "conv[groups=C] x w",
     ),
     "a state that starts as a scalar": (
-        "let f [N, D] (x : F32[N, D]) : F32[D] =\n  for i < N with s = 0.0 do\n    s + x[i]", "s = (broadcast (0.0) [D])",
+        "let f [N, D] (x : F32[N, D]) : F32[D] =\n  for i < N with s = 0.0 do\n    s + x[i]",
+        "s = (broadcast (0.0) [D])",
     ),
     "a weight that is tied": (
         "let f [B, S, V, D] (h : F32[B, S, D]) (w : F32[V, D]) : F32[B, S, V] = h @ w", "h @ (transpose w [1, 0])",
     ),
     "one element of each row": (
-        "let f [B, K] (x : F32[B, K]) (t : Idx[K][B]) : F32[B] = gather[axis=1] x t", "take_along[axis=1] x (expand_dims",
+        "let f [B, K] (x : F32[B, K]) (t : Idx[K][B]) : F32[B] = gather[axis=1] x t",
+        "take_along[axis=1] x (expand_dims",
     ),
     "a Bool in arithmetic": ("let f [S] (keep : Bool[S]) : F32[S] = 1.0 - keep", "1.0 - (cast[F32] keep)"),
 }
@@ -159,4 +163,4 @@ def test_nothing_is_required_that_holds_for_size_0_only(check):
 
 def test_a_line_that_help_puts_in_is_shown_as_a_line(check):
     program = check("let f [B, H, S, D] (x : F32[B, H, S, D]) : F32[B, S, H * D] = merge_heads x")
-    assert "1│ import std.nn (merge_heads)\n2│ let f" in render(program.checked.diagnostics)
+    assert "1│ import std.nn (merge_heads)\n 2│ let f" in render(program.checked.diagnostics)
