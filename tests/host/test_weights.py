@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import kina
 from kina import KinaError
 from kina.host.weight_file import open_weights
+from kina.types import DType
 
 PROGRAM = """
 type Layer [D, F] = { norm : F32[D], up : F32[F, D] }
@@ -240,6 +241,16 @@ def test_quantised_tensors_are_converted_where_that_is_asked_for(module, tmp_pat
     one = kina.compile("type One [N, D] = { w : F32[N, D] }")
     assert "  wrong format: w: wanted F32[N, D] = F32[3, 32], has Q8_0" in refusal(lambda: one.One.load(path))
     np.testing.assert_allclose(one.One.load(path, convert=True)["w"], tensors["w"][0], atol=0.02)
+
+
+def test_quantised_tensors_stay_so_where_the_type_lets_them_and_several_formats_become_f32(tmp_path):
+    module = kina.compile("type Two [N, D, W : Weight] = { a : W[N, D], b : W[N, D] }")
+    alike = write_gguf(tmp_path / "1.gguf", {name: (weights(n, 3, 32), "Q4_0") for n, name in enumerate("ab")})
+    assert module.Two.load(alike)["a"].dtype == DType.Q4_0.numpy
+    mixed = write_gguf(tmp_path / "2.gguf", {"a": (weights(0, 3, 32), "Q4_0"), "b": (weights(1, 3, 32), "Q8_0")})
+    assert refusal(lambda: module.Two.load(mixed))[1] == "  wrong format: W : Weight would have to be Q4_0 and Q8_0"
+    assert module.Two.load(mixed, convert=True)["b"].dtype == np.float32
+    assert module.Two.load(alike, convert=True, W="F16")["b"].dtype == np.float16
 
 
 # ---------------------------------------------------------------- damaged files

@@ -25,7 +25,7 @@ def vocabulary() -> list[str]:
 def write_llama(
     path: Path, *, layers: int = 2, heads: int = 4, kv_heads: int = 2, head_size: int = 8, ffn: int = 64,
     format_: str = "Q4_1", tied: bool = True, seed: int = 0, changes: Mapping[str, object] | None = None,
-    scale: float = 0.3,
+    scale: float = 0.3, changes_of_format: Mapping[str, str] | None = None,
 ) -> Path:  # fmt: skip
     """A model over bytes. `changes` are metadata entries (dots as `__`), None leaves one out."""
     tokens = vocabulary()
@@ -47,6 +47,8 @@ def write_llama(
                   "ffn_up": (ffn, width)}  # fmt: skip
         tensors |= {f"blk.{n}.{name}.weight": (weight(*shape), format_) for name, shape in shapes.items()}
         tensors |= {f"blk.{n}.{name}.weight": (1 + weight(width), "F32") for name in ("attn_norm", "ffn_norm")}
+    for name, other in (changes_of_format or {}).items():
+        tensors[name] = (tensors[name][0], other)
     metadata: dict[str, object] = {
         "llama__block_count": layers, "llama__context_length": 512, "llama__embedding_length": width,
         "llama__feed_forward_length": ffn, "llama__attention__head_count": heads,

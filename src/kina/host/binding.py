@@ -234,7 +234,9 @@ class Binding:
             if binder in self.dtypes or not formats:
                 continue
             dtype, *others = formats.values()
-            if others or dtype is None or not self.form.admits(binder, dtype):
+            if self.convert and (others or dtype is None) and self.form.admits(binder, DType.F32):
+                self.dtypes[binder] = DType.F32
+            elif others or dtype is None or not self.form.admits(binder, dtype):
                 why = f"{binder} : {self.form.dtypes[binder]} would have to be {' and '.join(formats)}"
                 self.faults.append(Fault(Kind.DTYPE, why))
             else:

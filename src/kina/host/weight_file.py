@@ -100,7 +100,7 @@ def _described(array: Array) -> Stored:
 
 
 @dataclass(frozen=True, eq=False)
-class _GGUF:
+class GGUFWeights:
     """A GGUF file as one of weights."""
 
     file: GGUFFile
@@ -154,7 +154,7 @@ def _open(path: Path) -> WeightFile:
     except (OSError, ValueError) as fault:
         shown = getattr(fault, "strerror", None) or fault
         raise KinaError(f"{os.fspath(path)}: cannot be read: {shown}") from None
-    return _GGUF(open_gguf(path)) if start == b"GGUF" else open_safetensors(path)
+    return GGUFWeights(open_gguf(path)) if start == b"GGUF" else open_safetensors(path)
 
 
 def misplaced(path: str, end: int, size: int) -> KinaError:

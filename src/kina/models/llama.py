@@ -15,6 +15,7 @@ from kina.diagnostics import KinaError
 from kina.host.api import load
 from kina.host.gguf_file import GGUFFile, open_gguf
 from kina.host.tokenizer import tokenizer_of
+from kina.host.weight_file import GGUFWeights
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -39,6 +40,11 @@ class Shape:
     context: int
     base: float
     eps: float
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Those that the program's record cannot read off the weights."""
+        return {"L": self.layers, "KV": self.kv_heads, "G": self.heads // self.kv_heads, "E": self.head_size}
 
     @staticmethod
     def of(file: GGUFFile) -> Shape:
@@ -87,9 +93,7 @@ class Llama:
         names = {"embedding": "token_embd", "layers": "blk", "norm": "output_norm"}
         if "output.weight" not in file.tensors:
             names["output"] = names["embedding"]  # tied: the table is read both ways
-        weights = module.Llama.load(
-            path, names=names, convert=True, H=shape.heads, KV=shape.kv_heads, E=shape.head_size, L=shape.layers
-        )
+        weights = module.Llama.bind(GGUFWeights(file), names=names, convert=True, **shape.sizes)
         tokenizer = tokenizer_of(file)
         if (size := tokenizer.get_vocab_size()) > (rows := file.info("token_embd.weight").shape[0]):
             raise KinaError(f"{file.path}: {size} tokens in the vocabulary, {rows} in the embedding")
