@@ -10,10 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.extend.random import threefry_2x32
 
 from kina import types
 from kina.dims.dim import Dim, constant
 from kina.ops import Sample, all_operations, scalar
+from kina.ops.random import threefry
 from kina.types import DType, Tensor
 from quantised_arrays import numbers_of, quantised
 
@@ -141,6 +143,49 @@ def _scatter(x: np.ndarray, ids: np.ndarray, updates: np.ndarray, kind: str, axi
 JAX["scatter"] = _scatter
 
 
+def _bits(key: np.ndarray, shape: tuple[int, ...]) -> Any:
+    words = np.array([int(key) >> 32 & 0xFFFFFFFF, int(key) & 0xFFFFFFFF], np.uint32)
+    return jax.random.bits(jax.random.wrap_key_data(words), shape, np.uint64)
+
+
+def _fold_in(key: np.ndarray, n: np.ndarray) -> Any:
+    def one(key: int, n: int) -> np.int64:
+        words = [np.array([x >> 32 & 0xFFFFFFFF, x & 0xFFFFFFFF], np.uint32) for x in (int(key), int(n))]
+        upper, lower = (int(x) for x in threefry_2x32(tuple(words[0]), words[1]))
+        return np.uint64(upper << 32 | lower).astype(np.int64)
+
+    return np.vectorize(one, otypes=[np.int64])(key, n)
+
+
+def _unit(key: np.ndarray, shape: tuple[int, ...], count: int) -> Any:
+    return (_bits(key, shape) >> (64 - count)).astype(np.float64) / 2.0**count
+
+
+def _normal(key: np.ndarray, dtype: DType, shape: tuple[int, ...]) -> Any:
+    if dtype is DType.F64:
+        pairs = _bits(key, (*shape, 2))
+        u, v = ((pairs[..., 0] >> 1).astype(np.float64) + 0.5) / 2.0**63, (pairs[..., 1] >> 11) / 2.0**53
+    else:
+        bits = _bits(key, shape)
+        u, v = ((bits >> 32).astype(np.float64) + 0.5) / 2.0**32, ((bits & 0xFFFFFFFF) >> 8) / 2.0**24
+    return (jnp.sqrt(-2 * jnp.log(u)) * jnp.cos(2 * np.pi * v)).astype(dtype.numpy)
+
+
+JAX |= {
+    "fold_in": _fold_in,
+    "random_bits": lambda key, shape: _bits(key, shape).astype(np.int64),
+    "random_uniform": lambda key, dtype, shape: _unit(
+        key, shape, {DType.F64: 53, DType.F32: 24, DType.F16: 11, DType.BF16: 8}[dtype]
+    ).astype(dtype.numpy),
+    "random_normal": _normal,
+    "random_gumbel": lambda key, dtype, shape: -jnp.log(
+        -jnp.log1p(-((_bits(key, shape) >> 1).astype(np.float64) + 0.5) / 2.0**63)
+    ).astype(dtype.numpy),
+    "random_bernoulli": lambda key, p: _unit(key, p.shape, 53 if p.dtype == np.float64 else 24) < p,
+    "random_index": lambda key, n, shape: ((_bits(key, shape) >> 1) % n).astype(np.int64),
+}
+
+
 def _reduce(kind: str, x: np.ndarray, axes: tuple[int, ...], keep: bool) -> Any:
     if kind in ("argmax", "argmin"):
         return getattr(jnp, kind)(x, axes[0], keepdims=keep)
@@ -205,6 +250,8 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {
     "erf": lambda x: np.asarray(jax.lax.erf(x)), "floor": np.floor, "ceil": np.ceil, "round": np.round,
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
     "and": np.logical_and, "or": np.logical_or, "not": np.logical_not, "select": np.where, "is_nan": np.isnan,
+    "remainder": np.remainder, "threefry": threefry,
+    "shift_right": lambda x, by: (x.view(f"u{x.dtype.itemsize}") >> by.astype(f"u{x.dtype.itemsize}")).view(x.dtype),
 }  # fmt: skip
 COMBINE: dict[str, Callable[..., Any]] = {
     "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or,

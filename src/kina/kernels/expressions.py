@@ -14,7 +14,7 @@ from kina.ops.scalar import Call, Cast, Element, Literal, Lookup, Pieces, Reduce
 from kina.types import DType
 
 _ZERO = constant(0)
-COSTLY = frozenset({"exp", "log", "log1p", "expm1", "sin", "cos", "tan", "tanh", "erf", "pow"})
+COSTLY = frozenset({"exp", "log", "log1p", "expm1", "sin", "cos", "tan", "tanh", "erf", "pow", "threefry"})
 """Primitives that cost more than loading a stored value would."""
 
 

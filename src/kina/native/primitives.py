@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kina.native.code import Code, Operand, literal, register_type
 from kina.native.mathematics import emit_math
+from kina.native.threefry import emit_threefry
 from kina.types import DType
 
 _COMPARE_FLOAT = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
@@ -103,6 +104,10 @@ def _integer(code: Code, function: str, xs: list[Operand]) -> Operand:
             return give(f"call {x.type} @llvm.{sign}{function}.{suffix(x)}({xs[0]}, {xs[1]})")
         case "abs":
             return x if sign == "u" else give(f"call {x.type} @llvm.abs.{suffix(x)}({x}, i1 false)")
+        case "shift_right":
+            return give(f"lshr {xs[0]}, {x.text}")
+        case "threefry":
+            return emit_threefry(code, xs[0], x)
         case "floor_div" | "remainder":
             return _divided(code, function, xs[0], x)
     raise AssertionError(f"{function} of {x.dtype}")

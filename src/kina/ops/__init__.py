@@ -9,6 +9,7 @@ from kina.ops import (
     indexing,
     normalising,
     ordering,
+    random,
     reductions,
     scans,
     shape,
@@ -19,6 +20,6 @@ from kina.ops.base import Entry, Operation, Rule, Sample, all_operations, lookup
 
 __all__ = [
     "Entry", "Operation", "Rule", "Sample", "all_operations", "arranging", "contractions", "creation", "division",
-    "elementwise", "indexing", "lookup", "normalising", "ordering", "reductions", "scans", "shape", "windows",
+    "elementwise", "indexing", "lookup", "normalising", "ordering", "random", "reductions", "scans", "shape", "windows",
     "writing",
 ]  # fmt: skip

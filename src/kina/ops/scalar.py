@@ -26,10 +26,13 @@ Function = Choice[
     "exp", "log", "log1p", "expm1", "sqrt", "sin", "cos", "tan", "tanh", "erf",
     "floor", "ceil", "round",
     "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not", "select", "is_nan",
+    "shift_right", "threefry",
 ]  # fmt: skip
 """The primitives every backend must know. IEEE throughout: `min`/`max` give NaN if either operand is
 NaN; `round` goes to even; integer `add sub mul neg` wrap; `abs` of the smallest integer wraps.
-`floor_div` and `remainder` are of integers, and their divisors are not 0."""
+`floor_div` and `remainder` are of integers, and their divisors are not 0.
+`shift_right` of an integer brings zeros in from the left. `threefry` is of a key and a counter, I64, and gives the 64
+bits that `ops.random` says."""
 
 Reduction = Choice["sum", "prod", "max", "min", "any", "all"]
 """Identities: 0, 1, the least value (-inf), the greatest (inf), false, true. `max`/`min` propagate NaN."""
