@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from kina.ops.random import threefry
+
 Sizes = tuple[tuple[int, ...], int, int]
 Draw = Callable[..., np.ndarray]
 
@@ -25,6 +27,38 @@ class Meaning:
     named: Callable[[Sizes], dict[str, int]] = field(default=lambda sizes: {})
     takes_sizes: bool = False
     """Whether the oracle gets the sizes by name too."""
+    draws: bool = False
+    """Whether it draws, from a `seed` among the names: then the oracle gets what it draws first."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What the first draw of a function gives for a seed: bits as JAX makes them, told apart in tests/ops."""
+
+    seed: int
+    dtype: str
+
+    def bits(self, *shape: int, of: int = 1) -> np.ndarray:
+        """`of` words for each place."""
+        key = threefry(np.int64(self.seed), np.int64(0))
+        return threefry(key, np.arange(math.prod(shape) * of).reshape(*shape, of)).astype(np.uint64)
+
+    def uniform(self, *shape: int) -> np.ndarray:
+        count = 53 if self.dtype == "float64" else 24
+        return (self.bits(*shape)[..., 0] >> np.uint64(64 - count)) / 2.0**count
+
+    def normal(self, *shape: int) -> np.ndarray:
+        if self.dtype == "float64":
+            words = self.bits(*shape, of=2)
+            u, v = ((words[..., 0] >> np.uint64(1)) + 0.5) / 2.0**63, (words[..., 1] >> np.uint64(11)) / 2.0**53
+        else:
+            words = self.bits(*shape)[..., 0]
+            u = ((words >> np.uint64(32)) + 0.5) / 2.0**32
+            v = ((words & np.uint64(0xFFFFFFFF)) >> np.uint64(8)) / 2.0**24
+        return np.sqrt(-2 * np.log(u)) * np.cos(2 * math.pi * v)
+
+    def gumbel(self, *shape: int) -> np.ndarray:
+        return -np.log(-np.log1p(-((self.bits(*shape)[..., 0] >> np.uint64(1)) + 0.5) / 2.0**63))
 
 
 def one(f: Callable[..., Any], low: float = -2.0, high: float = 2.0) -> Meaning:
@@ -176,6 +210,10 @@ def heads(draw: Draw, z: Sizes, shared: int = 1) -> tuple[Any, ...]:
 
 
 NN = {
+    "dropout": Meaning(
+        lambda draw, z: (0.3, draw(*z[0], z[2])),
+        lambda drawn, p, x: np.where(drawn.uniform(*x.shape) < p, 0.0, x / (1 - p)), lambda z: {"seed": 2}, draws=True,
+    ),
     "linear": Meaning(lambda draw, z: (draw(*z[0], z[1], z[2]), draw(z[2], 3), draw(3)), lambda x, w, b: x @ w + b),
     "rms_norm": Meaning(
         lambda draw, z: (draw(*z[0], z[2]), draw(z[2]), 1e-5),
@@ -372,21 +410,26 @@ LINALG = {
 
 # ---------------------------------------------------------------- std.init
 
+
+def weights(start: Callable[[Drawn, int, int], Any]) -> Meaning:
+    """A weight that is drawn, of the sizes I and O."""
+    return Meaning(
+        lambda draw, z: (), lambda drawn, I, O: start(drawn, I, O),  # noqa: N803, E741
+        lambda z: {"I": z[2], "O": z[1], "seed": z[1]}, True, draws=True,
+    )  # fmt: skip
+
+
 INIT = {
     "xavier_bound": Meaning(
         lambda draw, z: (), lambda I, O: math.sqrt(6 / (I + O)), lambda z: {"I": z[1], "O": z[2]}, True  # noqa: N803, E741
     ),
     "kaiming_deviation": Meaning(lambda draw, z: (), lambda I: math.sqrt(2 / I), lambda z: {"I": z[2]}, True),  # noqa: N803, E741
     "lecun_deviation": Meaning(lambda draw, z: (), lambda I: math.sqrt(1 / I), lambda z: {"I": z[2]}, True),  # noqa: N803, E741
-    "spread": rows(lambda x, a, b: a + x * (b - a), 1, -0.5, 2.0),
-    "normal_of_uniform": pointwise(
-        lambda u, v: math.sqrt(2 * math.log(1 / u)) * math.sin(2 * math.pi * v + math.pi / 2), (0.001, 1), (0, 1)
-    ),
-    "xavier_uniform": Meaning(
-        lambda draw, z: (draw(z[2], z[1], low=0, high=1),), lambda u: (u - 0.5) * 2 * math.sqrt(6 / sum(u.shape))
-    ),
-    "kaiming_normal": Meaning(lambda draw, z: (draw(z[2], z[1]),), lambda x: x * math.sqrt(2 / x.shape[0])),
-    "lecun_normal": Meaning(lambda draw, z: (draw(z[2], z[1]),), lambda x: x / math.sqrt(x.shape[0])),
+    "xavier_uniform": weights(lambda draw, i, o: (2 * draw.uniform(i, o) - 1) * math.sqrt(6 / (i + o))),
+    "xavier_normal": weights(lambda draw, i, o: draw.normal(i, o) * math.sqrt(2 / (i + o))),
+    "kaiming_uniform": weights(lambda draw, i, o: (2 * draw.uniform(i, o) - 1) * math.sqrt(6 / i)),
+    "kaiming_normal": weights(lambda draw, i, o: draw.normal(i, o) * math.sqrt(2 / i)),
+    "lecun_normal": weights(lambda draw, i, o: draw.normal(i, o) / math.sqrt(i)),
     "identity_map": Meaning(
         lambda draw, z: (), lambda I, O: np.eye(I, O), lambda z: {"I": z[1], "O": z[2]}, True  # noqa: N803, E741
     ),
@@ -396,4 +439,37 @@ INIT = {
     ),
 }  # fmt: skip
 
-MEANINGS = {"math": MATH, "nn": NN, "loss": LOSS, "linalg": LINALG, "init": INIT}
+# ---------------------------------------------------------------- std.sample
+
+
+def logits(f: Callable[..., Any], *numbers: float, draws: bool = False) -> Meaning:
+    """A function of numbers and logits `[..., n]`."""
+    seed = {"seed": 5} if draws else {}
+    return Meaning(lambda draw, z: (*numbers, draw(*z[0], z[1])), f, lambda z: dict(seed), draws=draws)
+
+
+def places(x: np.ndarray) -> np.ndarray:
+    return np.argsort(np.argsort(-x, -1, kind="stable"), -1, kind="stable")
+
+
+def nucleus(p: float, x: np.ndarray) -> np.ndarray:
+    """The tokens before which, in their order, there is less than p."""
+    likely = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+    before = (likely[..., None, :] * (places(x)[..., None, :] < places(x)[..., :, None])).sum(-1)
+    return np.where(before < p, x, -np.inf)
+
+
+SAMPLE = {
+    "greedy": logits(lambda x: x.argmax(-1)),
+    "draw": logits(lambda drawn, x: (x + drawn.gumbel(*x.shape)).argmax(-1), draws=True),
+    "warmer": logits(lambda t, x: x / t, 0.7),
+    "keep": Meaning(
+        lambda draw, z: (draw(*z[0], z[1]) > 0, draw(*z[0], z[1])), lambda kept, x: np.where(kept, x, -np.inf)
+    ),
+    "places": logits(places),
+    "keep_top_k": logits(lambda k, x: np.where(places(x) < k, x, -np.inf), 2),
+    "keep_top_p": logits(nucleus, 0.6),
+    "keep_min_p": logits(lambda p, x: np.where(x >= x.max(-1, keepdims=True) + math.log(p), x, -np.inf), 0.3),
+}
+
+MEANINGS = {"math": MATH, "nn": NN, "loss": LOSS, "linalg": LINALG, "init": INIT, "sample": SAMPLE}

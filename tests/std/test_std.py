@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from meanings import MEANINGS, Meaning, Sizes
+from meanings import MEANINGS, Drawn, Meaning, Sizes
 from std_page import page
 
 import kina
@@ -61,7 +61,9 @@ def compare(function, meaning: Meaning, sizes: Sizes, dtype: str) -> None:  # ty
     got = function(*arguments, **named, **given)
     exact = [a.astype("f8") if isinstance(a, np.ndarray) and a.dtype.kind == "f" else a for a in arguments]
     with np.errstate(all="ignore"):
-        want = meaning.oracle(*exact, **(named if meaning.takes_sizes else {}))
+        drawn = [Drawn(named["seed"], dtype)] if meaning.draws else []
+        sizes_named = {k: v for k, v in named.items() if k != "seed"} if meaning.takes_sizes else {}
+        want = meaning.oracle(*drawn, *exact, **sizes_named)
     for g, w in zip(*((x,) if not isinstance(x, tuple) else x for x in (got, want)), strict=True):
         w = np.asarray(w)
         assert g.shape == w.shape
