@@ -30,6 +30,7 @@ def test_a_program_of_the_documentation_is_what_it_says(text, code):
     assert errors == ([code] if code else []), render(checked.diagnostics)
 
 
-def test_every_program_of_the_tour_is_among_them():
-    tour = (DOCS / "types.md").read_text(encoding="utf-8")
-    assert tour.count("```kina") == sum(p.id.startswith("types:") for p in PROGRAMS) >= 15
+@pytest.mark.parametrize(("page", "least"), [("types", 15), ("effects", 9)])
+def test_every_program_of_a_tour_is_among_them(page, least):
+    tour = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    assert tour.count("```kina") == sum(p.id.startswith(f"{page}:") for p in PROGRAMS) >= least

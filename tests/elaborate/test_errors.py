@@ -31,7 +31,7 @@ CASES = {
     "an index that may be outside": (F + "x[0, :]", "K0305", "has to end inside axis 0"),
     "an operation that is missing": (F + "hessian x w", "K0202", "the operation `hessian`"),
     "blocks that do not fit": ("let f [N] (x : Q8_0[N]) : F32 = 1.0", "K0305", "blocks of 32"),
-    "references": (F + "!x", "K0202", "references"),
+    "references": (F + "!x", "K0232", "reads a ref"),
     "an effect that there is not": ("let f (x : F32) : F32 ! {random} = x", "K0230", "not an effect"),
     "a test that claims nothing": ('test "a" = 3', "K0302", "what a test claims"),
     "a reduction without axes": (F + "x * reduce[sum] x", "K0206", "axes=all"),

@@ -22,7 +22,7 @@ from kina.types import List, Record, Tensor, Type, in_one, parts
 @click.option("-o", "--output", metavar="FILE", help="Write the result: .npy (numbered for several) or .npz.")
 @click.option("--random", multiple=True, metavar="NAME=2,3", help="A random array of this shape.")
 @click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="A size that the shapes leave open.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="For --random.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="For --random and for draws.")
 @click.option("--backend", type=click.Choice(["native", "reference"]), default="native", show_default=True)
 @click.argument("target", metavar="FILE:FUNCTION")
 @click.argument("arguments", nargs=-1, metavar="[NAME=VALUE]...")
@@ -39,7 +39,10 @@ def command(
         values.check_output(output)
     function, core = _function(target, backend)
     head = head_of(core)
-    leaves = _leaves(head, values.pairs(arguments, "NAME=VALUE"), values.pairs(random, "--random NAME=2,3"), seed)
+    given = dict(values.pairs(arguments, "NAME=VALUE"))
+    if function.draws:
+        given.setdefault("seed", str(seed))
+    leaves = _leaves(head, given, values.pairs(random, "--random NAME=2,3"), seed)
     named = {name: _tree(name, type_, leaves) for name, type_ in head.parameters}
     for name, text in values.pairs(sizes, "--size NAME=N").items():
         if name in named or name not in head.dimensions:

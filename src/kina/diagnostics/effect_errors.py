@@ -56,10 +56,41 @@ def unhandled_draw(span: Span, shown: str) -> Diagnostic:
     )  # fmt: skip
 
 
+def seed_taken(span: Span, name: str) -> Diagnostic:
+    return Diagnostic(
+        "K0230", Severity.ERROR, f"`{name}` draws random numbers, so it has no parameter `seed` of its own", span,
+        "call it something else",
+        notes=(f"from Python the seed is given by this name: {name}(..., seed=0)",
+               "a function that takes its seed itself is pure: with_seed k (...)"),
+    )  # fmt: skip
+
+
 def unknown_effect(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
     return Diagnostic(
         "K0230", Severity.ERROR, f"`{name}` is not an effect", span, notes=(f"the effects are {', '.join(known)}",)
     )
+
+
+def ref_escapes(span: Span, made: Span, *, captured: bool = False) -> Diagnostic:
+    """A ref where a value is wanted, or after the body that made it."""
+    what = "this function sees a ref that ends here" if captured else "this is a ref, and no value"
+    return Diagnostic(
+        "K0231", Severity.ERROR, "a ref may not leave the expression that made it", span, what,
+        (Label(made, "made here"),) if made != span else (),
+        help=() if captured else (Help("`!` gives what it holds", (Edit(span, f"!{span.text}"),)),),
+    )  # fmt: skip
+
+
+def not_a_ref(span: Span, what: str, got: object) -> Diagnostic:
+    return Diagnostic(
+        "K0232", Severity.ERROR, what, span, f"this is {got}",
+        notes=("a name whose value changes is made by `let r = ref x in`",),
+    )  # fmt: skip
+
+
+def changed_by_condition(span: Span, name: str) -> Diagnostic:
+    return Diagnostic("K0231", Severity.ERROR, f"the condition of a `while` may not change `{name}`", span,
+                      "it is looked at, and the body changes things")  # fmt: skip
 
 
 def _set(effects: Iterable[str]) -> str:

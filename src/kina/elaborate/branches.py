@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from kina.core.ir import Block, If, Tree, Value, leaves, tree_type
+from collections.abc import Mapping
+
+from kina.core.ir import Block, If, Statement, Tree, Value, leaves, tree_type
 from kina.diagnostics.diagnostic import Edit, Help
 from kina.dims.proposition import And, Proposition, negate
-from kina.elaborate.context import Context, Meaning
+from kina.elaborate.context import Cell, Context, Meaning
 from kina.elaborate.dimensions import conjuncts, read_claim
 from kina.elaborate.dispatch import check, elaborates, tensor, value
 from kina.elaborate.guesses import guess, parenthesised
 from kina.elaborate.matching import conform
+from kina.elaborate.refs import leaves_of
 from kina.elaborate.trees import confine, is_settled, new_tree
 from kina.syntax import ast
 from kina.types import DType, Tensor, Type
@@ -26,7 +29,7 @@ def _if(context: Context, e: ast.If, expected: Type | None, name: str | None) ->
         if not isinstance(condition, Value):
             context.assume(*conjuncts(condition))
         first = _branch(context, e.then, wanted)
-        then = Block(tuple(statements), tuple(leaves(first)))
+        then, after_then = statements, context.cells
     result_type = wanted or tree_type(first)
     confine(context, result_type, mark, e.then.span, "a branch")
     with context.block() as statements:
@@ -34,9 +37,18 @@ def _if(context: Context, e: ast.If, expected: Type | None, name: str | None) ->
             context.assume(*conjuncts(negate(condition)))
         what = "what stands after `else`" if wanted is None else "this branch"
         second = check(context, e.otherwise, result_type, what, e.then.span if wanted is None else None)
-        otherwise = Block(tuple(statements), tuple(leaves(second)))
-    result = new_tree(context, result_type, name)
-    context.statements.append(If(tuple(leaves(result)), condition, then, otherwise, e.span))
+        otherwise, after_otherwise = statements, context.cells
+    changed = [c for c, held in context.cells.items() if not after_then[c] is after_otherwise[c] is held]
+    result = new_tree(context, result_type, None if changed else name)
+    alone = len(changed) == 1 and not any(leaves(result))
+    joined = {cell: new_tree(context, cell.type, cell.name if alone else None) for cell in changed}
+    context.cells.update(joined)
+
+    def block(made: list[Statement], tree: Tree, cells: Mapping[Cell, Tree]) -> Block:
+        return Block(tuple(made), leaves_of((tree, *(cells[cell] for cell in changed))))
+
+    blocks = block(then, first, after_then), block(otherwise, second, after_otherwise)
+    context.statements.append(If(leaves_of((result, *joined.values())), condition, *blocks, e.span))
     return result
 
 

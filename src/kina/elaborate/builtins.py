@@ -8,25 +8,14 @@ from kina.dims.dim import Dim, variable
 from kina.dims.proposition import Comparison
 from kina.elaborate.closures import as_argument, expect_function
 from kina.elaborate.context import Context, FunctionValue, Meaning
-from kina.elaborate.dispatch import as_value, builtin, infer, kind_of, tensor, value
+from kina.elaborate.dispatch import as_value, builtin, exactly, infer, kind_of, tensor, value
 from kina.elaborate.matching import conform, conform_types
 from kina.elaborate.operations import operate
 from kina.elaborate.packages import open_scalar
+from kina.elaborate.refs import Carried
 from kina.elaborate.trees import confine, new_tree, stacked
 from kina.syntax import ast
 from kina.types import Arrow, DType, Tensor, Type
-
-
-def _exactly(
-    context: Context, e: ast.Expr, name: str, wanted: tuple[str, ...], brackets: tuple[ast.Expr, ...],
-    arguments: tuple[ast.Expr, ...], *, more: bool = False,
-) -> None:  # fmt: skip
-    usage = f"{name} {' '.join(wanted)}"
-    if brackets:
-        raise context.report(form_errors.bad_attribute(e.span, f"`{name}` takes nothing in a bracket", usage))
-    if len(arguments) < len(wanted) or (len(arguments) > len(wanted) and not more):
-        count = len(arguments)
-        raise context.report(form_errors.wrong_argument_count(e.span, name, wanted, count, usage, at_least=more))
 
 
 @builtin("to_dim")
@@ -35,7 +24,7 @@ def _to_dim(
     expected: Type | None, name: str | None,
 ) -> Meaning:  # fmt: skip
     """A scalar as a dimension: `let [n] = to_dim k in`."""
-    _exactly(context, e, "to_dim", ("k",), brackets, arguments)
+    exactly(context, e, "to_dim", ("k",), brackets, arguments)
     wanted = Tensor(DType.I64, ())
     k = tensor(context, arguments[0], wanted)
     conform(context, k, wanted, arguments[0].span, "what becomes a dimension", None)
@@ -48,7 +37,7 @@ def _check(
     expected: Type | None, name: str | None,
 ) -> Meaning:  # fmt: skip
     """`check c "message"`: ends the program with the message unless c holds."""
-    _exactly(context, e, "check", ("condition", '"message"'), brackets, arguments)
+    exactly(context, e, "check", ("condition", '"message"'), brackets, arguments)
     wanted = Tensor(DType.BOOL, ())
     condition = tensor(context, arguments[0], wanted)
     conform(context, condition, wanted, arguments[0].span, "what is checked", None)
@@ -100,7 +89,7 @@ def _map(
     expected: Type | None, name: str | None,
 ) -> Meaning:  # fmt: skip
     """`map f xs ys`: f of each item of a list, or along leading axes."""
-    _exactly(context, e, "map", ("f", "xs"), brackets, arguments, more=True)
+    exactly(context, e, "map", ("f", "xs"), brackets, arguments, more=True)
     return _mapped(context, e, arguments, "map", name)
 
 
@@ -110,7 +99,7 @@ def _vmap(
     expected: Type | None, name: str | None,
 ) -> Meaning:  # fmt: skip
     """`vmap f xs ys`: f along a new leading axis of each argument."""
-    _exactly(context, e, "vmap", ("f", "xs"), brackets, arguments, more=True)
+    exactly(context, e, "vmap", ("f", "xs"), brackets, arguments, more=True)
     return _mapped(context, e, arguments, "vmap", name)
 
 
@@ -119,17 +108,22 @@ def _mapped(
 ) -> Meaning:  # fmt: skip
     trees, size = _sequences(context, arguments[1:], what)
     mark = len(context.opened)
-    with context.block() as statements:
-        step = _step(context, size)
+    step = context.fresh_dimension("i")
+    refs = Carried.through(context, arguments[0])
+    with context.repeated(step, e.span) as statements:
+        context.assume(Comparison("<", step, size))
+        refs.enter(context)
         items = [
             as_argument(context, _at(context, t, step, a), a.span) for t, a in zip(trees, arguments[1:], strict=True)
         ]
         function = _function(context, arguments[0], items)
         made = as_value(context, function.apply(context, arguments[0], (), tuple(items), None, None), e.span)
-        body = Block(tuple(statements), tuple(leaves(made)))
+        body = Block(tuple(statements), (*refs.following(context), *leaves(made)))
     confine(context, tree_type(made), mark, e.span, f"what `{what}` gives for each item")
-    result = stacked(context, made, size, name)
-    context.statements.append(For(tuple(leaves(result)), str(step), size, (), (), body, e.span))
+    held = refs.leave(context, made)
+    result = stacked(context, made, size, None if refs.cells else name)
+    results = (*held, *leaves(result))
+    context.statements.append(For(results, str(step), size, refs.states, refs.initial, body, e.span))
     return result
 
 
@@ -139,7 +133,7 @@ def _fold(
     expected: Type | None, name: str | None,
 ) -> Meaning:  # fmt: skip
     """`fold f init xs`: f (... (f init x0) ...) xn; the state keeps its type."""
-    _exactly(context, e, "fold", ("f", "init", "xs"), brackets, arguments)
+    exactly(context, e, "fold", ("f", "init", "xs"), brackets, arguments)
     return _folded(context, e, arguments, "fold", expected, name)
 
 
@@ -149,7 +143,7 @@ def _scan(
     expected: Type | None, name: str | None,
 ) -> Meaning:  # fmt: skip
     """`scan f init xs`, where f gives the next state and an output: the last state, and all outputs stacked."""
-    _exactly(context, e, "scan", ("f", "init", "xs"), brackets, arguments)
+    exactly(context, e, "scan", ("f", "init", "xs"), brackets, arguments)
     return _folded(context, e, arguments, "scan", None, name)
 
 
@@ -160,8 +154,11 @@ def _folded(
     initial = value(context, arguments[1], expected)
     type_ = tree_type(initial)
     mark = len(context.opened)
-    with context.block() as statements:
-        step = _step(context, size)
+    step = context.fresh_dimension("i")
+    refs = Carried.through(context, arguments[0])
+    with context.repeated(step, e.span) as statements:
+        context.assume(Comparison("<", step, size))
+        refs.enter(context)
         state = new_tree(context, type_, None)
         given = (state, _at(context, trees[0], step, arguments[2]))
         items = [as_argument(context, t, a.span) for t, a in zip(given, arguments[1:], strict=True)]
@@ -176,23 +173,19 @@ def _folded(
         conform(
             context, following, type_, arguments[0].span, f"the next state that the function of `{what}` gives", None
         )
-        results = (*leaves(following), *(leaves(output) if output is not None else ()))
+        outputs = leaves(output) if output is not None else ()
+        results = (*leaves(following), *refs.following(context), *outputs)
         body = Block(tuple(statements), results)
-    last = new_tree(context, type_, name)
+    last = new_tree(context, type_, None if refs.cells else name)
+    held = refs.leave(context, last, output)
     stack = None
     if output is not None:
         confine(context, tree_type(output), mark, e.span, "what each step of `scan` gives")
         stack = stacked(context, output, size, None)
-    results = (*leaves(last), *(leaves(stack) if stack is not None else ()))
-    first = tuple(leaves(initial))
-    context.statements.append(For(results, str(step), size, tuple(leaves(state)), first, body, e.span))
+    results = (*leaves(last), *held, *(leaves(stack) if stack is not None else ()))
+    states, first = (*leaves(state), *refs.states), (*leaves(initial), *refs.initial)
+    context.statements.append(For(results, str(step), size, states, first, body, e.span))
     return last if stack is None else (last, stack)
-
-
-def _step(context: Context, size: Dim) -> Dim:
-    step = context.fresh_dimension("i")
-    context.assume(Comparison("<", step, size))
-    return step
 
 
 def _function(context: Context, e: ast.Expr, items: list[ast.Name]) -> FunctionValue:

@@ -84,15 +84,19 @@ def _call(
         known = choose(context, e.span, declared.home, declaration, types, arguments, given)
         choice = _choice(declaration, given)
     callee = function_of(context, declared, e.span, choice)
-    perform_all(context, effects_of(declared.home, declaration), e.span, f"`{declared.name}`")
-    parameters = tuple((p.name, tree_type(p.value)) for p in callee.parameters)
+    said = frozenset(effects_of(declared.home, declaration)) - {"state"}  # it takes no function, and so no ref
+    perform_all(context, said, e.span, f"`{declared.name}`")
+    given_by_callers = callee.parameters[: len(declaration.parameters)]
+    parameters = tuple((p.name, tree_type(p.value)) for p in given_by_callers)
     interface = Interface(declared.name, callee.dimensions, callee.requires, parameters)
     sizes = _sizes(declaration, given, callee)
     dimensions, found = match_arguments(context, e, interface, sizes, arguments, known)
     if context.home.strict and len(sizes) < len(callee.dimensions):
         instead = f"{declared.name}[{', '.join(callee.dimensions)}] with the sizes meant"
         raise context.report(form_errors.sugar(e.span, "leaving out dimension arguments", instead))
-    trees = [f for f in found if isinstance(f, Value | tuple | Struct | Stack)]
+    trees: list[Tree] = [f for f in found if isinstance(f, Value | tuple | Struct | Stack)]
+    if len(callee.parameters) > len(given_by_callers):
+        trees.append(context.draw_key(e.span))
     return _emit(context, e.span, callee, dimensions, trees, name)
 
 

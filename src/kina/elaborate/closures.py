@@ -199,7 +199,7 @@ def expect_function(context: Context, e: ast.Expr, wanted: Type | None, known: M
 def try_function(context: Context, function: FunctionValue, wanted: Arrow, span: Span) -> Type:
     """The type of what a function gives for arguments of the wanted types: its body is checked on them."""
     inner = FunctionType.of(wanted)
-    with context.block(), context.effects_apart() as performed:
+    with context.thrown_away() as performed:
         arguments = []
         for type_ in inner.parameters:
             made: Meaning = Abstract("this", type_) if isinstance(type_, Arrow) else new_tree(context, type_, None)

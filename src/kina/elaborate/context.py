@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from kina.core.ir import Apply, Check, Statement, Tree, Value
@@ -13,6 +13,7 @@ from kina.diagnostics import Diagnostic, form_errors
 from kina.dims.dim import Dim, variable
 from kina.dims.proposition import And, Comparison, Proposition
 from kina.dims.prover import NO_FACTS, Facts, Status, Verdict, settle
+from kina.elaborate.keys import KEY, Keys, keys_of_step, next_key
 from kina.elaborate.module_context import Cause, Declared, ModuleContext, Reported
 from kina.elaborate.result import Obligation
 from kina.ops.base import Operation
@@ -21,7 +22,8 @@ from kina.syntax import ast
 from kina.types import DType, Exists, Shape, Tensor, Type
 
 __all__ = [
-    "POISON", "Context", "Declared", "FunctionValue", "Meaning", "ModuleContext", "Package", "Poison", "Reported",
+    "POISON", "Cell", "Context", "Declared", "FunctionValue", "Meaning", "ModuleContext", "Package", "Poison",
+    "Reported",
 ]  # fmt: skip
 
 
@@ -31,6 +33,15 @@ class Poison:
 
 
 POISON = Poison()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cell:
+    """What a `ref` is: what it is called, what it holds is of this type, where it was made."""
+
+    name: str
+    type: Type
+    span: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +115,16 @@ class Context:
     whole_blocks: list[Proposition] | None = None
     """While parameters are read: what dtypes that stand for binders require of sizes, as the function itself would."""
 
+    cells: dict[Cell, Tree] = field(default_factory=dict)
+    """What each ref that there is holds now."""
+    own: set[Cell] = field(default_factory=set)
+    """The refs made since effects are collected: what is done to them is no effect for anyone else."""
+    keys: Keys = field(init=False)
+    """Where draws get their keys from; outside loops from the seed, which is a parameter if anything draws."""
+
+    def __post_init__(self) -> None:
+        self.keys = self._keys_of_seed()
+
     # ------------------------------------------------------------ names
 
     def fresh(self, wanted: str | None) -> str:
@@ -166,13 +187,13 @@ class Context:
     @contextmanager
     def block(self) -> Iterator[list[Statement]]:
         """A scope whose statements go into a list of their own: the block of a loop or branch."""
-        outside = self.statements
-        self.statements = []
+        outside = self.statements, self.cells
+        self.statements, self.cells = [], dict(self.cells)
         try:
             with self.scope():
                 yield self.statements
         finally:
-            self.statements = outside
+            self.statements, self.cells = outside
 
     # ------------------------------------------------------------ effects
 
@@ -180,14 +201,57 @@ class Context:
         """What stands at a place has an effect."""
         self.performed.setdefault(effect, Cause(span, shown))
 
+    def touch(self, cell: Cell, span: Span) -> None:
+        """A ref is read or changed: an effect only for whoever does not own it."""
+        self.perform_again({"state": Cause(span, f"`{span.text}`", frozenset((cell,)))})
+
+    def perform_again(self, performed: Mapping[str, Cause]) -> None:
+        """What was collected for itself is done here too; not what is done to refs that were made here."""
+        for effect, cause in performed.items():
+            cells = cause.cells - self.own
+            if cause.cells and not cells:
+                continue
+            known = self.performed.setdefault(effect, cause)
+            if cells != known.cells:
+                self.performed[effect] = replace(known, cells=known.cells | cells)
+
     @contextmanager
     def effects_apart(self) -> Iterator[dict[str, Cause]]:
         """Collects effects for themselves: whoever asks decides whether they are effects of what is around."""
-        outside, self.performed = self.performed, {}
+        outside, self.performed = (self.performed, self.own), {}
+        self.own = set()
         try:
             yield self.performed
         finally:
-            self.performed = outside
+            self.performed, self.own = outside
+
+    @contextmanager
+    def thrown_away(self) -> Iterator[dict[str, Cause]]:
+        """For what is elaborated only to be checked: its statements and draws are none of the function's."""
+        outside, self.keys = self.keys, self._keys_of_seed()
+        try:
+            with self.block(), self.effects_apart() as performed:
+                yield performed
+        finally:
+            self.keys = outside
+
+    def _keys_of_seed(self) -> Keys:
+        return Keys(lambda: Value(self.fresh("seed"), KEY))
+
+    def draw_key(self, span: Span) -> Value:
+        """A key for what stands at a place."""
+        return next_key(self.statements, self.keys, self.fresh, span)
+
+    @contextmanager
+    def repeated(self, step: Dim, span: Span) -> Iterator[list[Statement]]:
+        """The block of a loop: what each step draws comes from a key of that step."""
+        before, outside = self.statements, self.keys
+        with self.block() as inside:
+            self.keys = keys_of_step(outside, before, inside, step, self.fresh, span)
+            try:
+                yield inside
+            finally:
+                self.keys = outside
 
     # ------------------------------------------------------------ statements
 

@@ -167,6 +167,19 @@ def builtin(name: str, *, bracketed: bool = False) -> Callable[[BuiltinType], Bu
     return register
 
 
+def exactly(
+    context: Context, e: ast.Expr, name: str, wanted: tuple[str, ...], brackets: tuple[ast.Expr, ...],
+    arguments: tuple[ast.Expr, ...], *, more: bool = False,
+) -> None:  # fmt: skip
+    """Refuses a call with a bracket, or with another number of arguments."""
+    usage = f"{name} {' '.join(wanted)}"
+    if brackets:
+        raise context.report(form_errors.bad_attribute(e.span, f"`{name}` takes nothing in a bracket", usage))
+    if len(arguments) < len(wanted) or (len(arguments) > len(wanted) and not more):
+        count = len(arguments)
+        raise context.report(form_errors.wrong_argument_count(e.span, name, wanted, count, usage, at_least=more))
+
+
 def find_builtin(name: str, *, bracketed: bool = False) -> Builtin | None:
     """What elaborates calls of that name, with or without a bracket; None where nothing is registered."""
     return _builtins.get(name) or (_bracketed.get(name) if bracketed else None)

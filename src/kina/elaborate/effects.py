@@ -61,7 +61,7 @@ def effects_of(home: ModuleContext, declaration: ast.FunctionDeclaration) -> tup
     return tuple(home.effects.get(declaration.name, ()))
 
 
-def perform_all(context: Context, effects: tuple[str, ...] | frozenset[str], span: Span, shown: str) -> None:
+def perform_all(context: Context, effects: frozenset[str], span: Span, shown: str) -> None:
     for effect in EFFECTS:
         if effect in effects:
             context.perform(effect, span, shown)

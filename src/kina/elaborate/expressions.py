@@ -29,6 +29,7 @@ from kina.elaborate.literals import adapts, dtype_of, is_literal, is_number_name
 from kina.elaborate.operations import call_operation, operate, takes_fewer
 from kina.elaborate.picking import FORMS
 from kina.elaborate.records import field_of, item_of
+from kina.elaborate.refs import assign, read
 from kina.elaborate.spellings import kina_spelling
 from kina.ops import Entry, all_operations, lookup
 from kina.ops.creation import Position
@@ -234,8 +235,8 @@ def _call_name(
 
 _KNOWN_OPERATIONS = frozenset(
     """
-    uniform normal bernoulli categorical stop_gradient grad value_and_grad vjp jvp jacobian
-    hessian checkpoint custom_vjp print emit with_seed ref
+    stop_gradient grad value_and_grad vjp jvp jacobian
+    hessian checkpoint custom_vjp print emit
     """.split()  # noqa: SIM905
 )
 """Operations of the language that this version lacks: named in the error, listed in docs/status.md."""
@@ -257,9 +258,10 @@ def _binary(context: Context, e: ast.Binary, expected: Type | None, name: str | 
         return operate(context, "matmul", {}, "@", e.span, operands, spans, name)
     if operator in ("/", "div", "mod"):
         return _division(context, e, expected, name)
+    if operator == ":=":
+        return assign(context, e)
     if operator not in OPERATORS:
-        what = {":=": "assignment (`:=`)"}.get(operator, f"`{operator}` on tensors")
-        raise context.report(form_errors.unsupported(e.operator_span, what))
+        raise context.report(form_errors.unsupported(e.operator_span, f"`{operator}` on tensors"))
     gives_bool = operator in ("==", "=", "!=", "<", "<=", ">", ">=")
     arithmetic = operator in ("+", "-", "*", "^")
     operands, spans = _operands(context, (e.left, e.right), None if gives_bool else expected, arithmetic=arithmetic)
@@ -315,7 +317,7 @@ def _unary(context: Context, e: ast.Unary, expected: Type | None, name: str | No
     if is_literal(context, e):
         return _literal(context, e, expected, name)
     if e.operator == "!":
-        raise context.report(form_errors.unsupported(e.span, "references (`!r`)"))
+        return read(context, e)
     operation = {"-": "neg", "not": "logical_not"}[e.operator]
     x = tensor(context, e.operand, dtype_of(expected))
     return operate(context, operation, {}, e.operator, e.span, (x,), (e.operand.span,), name)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kina.core.ir import Function, Parameter, Stack, Struct, Tree, Value, tree_type
-from kina.diagnostics import form_errors
+from kina.diagnostics import effect_errors, form_errors
 from kina.dims.dim import Dim, UnwieldySize
 from kina.elaborate.closures import is_function
 from kina.elaborate.context import Context, Declared, Meaning, ModuleContext, Package, Poison, Reported
-from kina.elaborate.dispatch import check_meaning, infer, meaning_type
+from kina.elaborate.dispatch import check_meaning, final, infer, meaning_type
 from kina.elaborate.effects import held, written_effects
 from kina.elaborate.generics import NOT_GENERIC, Choice, is_generic, stand_ins
+from kina.elaborate.keys import KEY
 from kina.elaborate.module_context import Findings, Instance, noted
+from kina.elaborate.refs import Ref
 from kina.elaborate.result import Signature
 from kina.elaborate.signatures import Head, enter_head, gives_functions
 from kina.elaborate.type_expressions import read_type
@@ -101,6 +105,8 @@ def _generic(module: ModuleContext, declaration: ast.FunctionDeclaration) -> Non
                 note = f"this is so for {choice.text}; the function has to be right for all that its binders admit"
                 found[mark:] = [noted(d, note) for d in found[mark:]]
             return
+    signature = module.signatures[declaration.name]
+    module.signatures[declaration.name] = replace(signature, effects=frozenset(module.effects[declaration.name]))
     if not gives_functions(module, declaration):
         module.generic[declaration.name] = declaration
 
@@ -139,13 +145,19 @@ def _function(context: Context, declaration: ast.FunctionDeclaration, choice: Ch
     allowed = written_effects(context, declaration, top=True)
     head = enter_head(context, declaration, choice)
     wanted = read_type(context, declaration.result) if declaration.result is not None else None
+    if allowed and "rand" in allowed:
+        _seed_free(context, declaration)
     inlined = any(is_function(found) for _, found in head.parameters) or isinstance(wanted, Arrow)
     if wanted is not None and not inlined and not context.failed and not choice.dtypes and not choice.ranks:
         _sign(context, head, wanted, allowed or frozenset())
         parameters, dimensions = _core_parameters(head), head.dimensions
+        if allowed and "rand" in allowed:
+            parameters = (*parameters, Parameter(SEED, Value(SEED, KEY)))
         interface = Function(declaration.name, dimensions, head.requires, parameters, wanted, (), ())
         context.module.interfaces[declaration.name] = interface
     found = _body(context, declaration, wanted)
+    if isinstance(found, Ref):
+        raise context.report(found.misuse(final(declaration.body).span))
     effects = held(context, declaration, allowed, context.performed)
     context.module.effects[declaration.name] = context.module.effects.get(declaration.name, {}) | effects
     if inlined or is_function(found):
@@ -154,8 +166,12 @@ def _function(context: Context, declaration: ast.FunctionDeclaration, choice: Ch
     result, type_, witnesses = _result(found)
     if wanted is None and not choice.dtypes and not choice.ranks:
         _sign(context, head, type_, frozenset(effects))
+    parameters = _core_parameters(head)
+    if "rand" in effects:
+        _seed_free(context, declaration)
+        parameters = (*parameters, Parameter(SEED, context.keys.key))
     return Function(
-        declaration.name + choice.suffix, head.dimensions, head.requires, _core_parameters(head), wanted or type_,
+        declaration.name + choice.suffix, head.dimensions, head.requires, parameters, wanted or type_,
         tuple(context.statements), result, declaration.documentation, witnesses,
     )  # fmt: skip
 
@@ -180,6 +196,17 @@ def _core_parameters(head: Head) -> tuple[Parameter, ...]:
         for name, found in head.parameters
         if isinstance(found, Value | tuple | Struct | Stack) and not isinstance(found, Poison)
     )
+
+
+SEED = "seed"
+"""The last parameter, in core, of a function that draws: its key."""
+
+
+def _seed_free(context: Context, declaration: ast.FunctionDeclaration) -> None:
+    """A function that draws has no parameter that callers from outside would mean by `seed=`."""
+    for p in declaration.parameters:
+        if p.name == SEED:
+            raise context.report(effect_errors.seed_taken(p.span, declaration.name))
 
 
 # ---------------------------------------------------------------- signatures

@@ -82,11 +82,12 @@ class Closure:
         """What the body does is done where the function is called; another declaration's places mean nothing here."""
         if self.home is None:
             written = self.declaration.effects
-            for effect, cause in performed.items():
-                if written is None or effect in written:  # else it was reported where the function is
-                    context.perform(effect, cause.span, cause.shown)
+            said = [effect for effect in performed if written is None or effect in written]
+            context.perform_again({effect: performed[effect] for effect in said})  # others were reported there
             return
-        effects = {*performed, *effects_of(self.home, self.declaration)}
+        shown = f"`{self.declaration.name}`"
+        context.perform_again({effect: replace(cause, span=span, shown=shown) for effect, cause in performed.items()})
+        effects = {*effects_of(self.home, self.declaration)} - {"state"}  # done if it was, to the refs of arguments
         perform_all(context, frozenset(effects), span, f"`{self.declaration.name}`")
 
     def _body(self, context: Context, expected: Type | None, name: str | None) -> Meaning:
@@ -214,7 +215,7 @@ def _check_definition(context: Context, declaration: ast.FunctionDeclaration) ->
     allowed = written_effects(context, declaration, top=False)
     for choice in stand_ins(declaration):
         mark = len(context.module.current.diagnostics)
-        with context.block(), context.inside(declaration.span, declaration.name), context.effects_apart() as performed:
+        with context.thrown_away() as performed, context.inside(declaration.span, declaration.name):
             enter_head(context, declaration, choice)
             Closure(declaration, Scope.of(context))._body(context, None, None)
             held(context, declaration, allowed, performed)

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from kina.core.ir import Stack, Value, parts, tree_type
-from kina.diagnostics import form_errors
+from kina.diagnostics import effect_errors, form_errors
 from kina.dims.proposition import equal
 from kina.elaborate.closures import expect_function, try_function
-from kina.elaborate.context import POISON, Context, Meaning, Package, Reported
+from kina.elaborate.context import POISON, Cell, Context, Meaning, Package, Reported
 from kina.elaborate.dimensions import read_claim, read_dim
 from kina.elaborate.dispatch import as_value, check_meaning, elaborates, infer, meaning_type
 from kina.elaborate.effects import held, written_effects
@@ -18,6 +18,7 @@ from kina.elaborate.inlining import local_function
 from kina.elaborate.matching import conform_types
 from kina.elaborate.obligations import assert_
 from kina.elaborate.records import item_of
+from kina.elaborate.refs import captured
 from kina.elaborate.type_expressions import read_type
 from kina.source import Span
 from kina.syntax import ast
@@ -35,6 +36,7 @@ def _let_chain(context: Context, e: ast.Expr, expected: Type | None, name: str |
 
 def through_lets(context: Context, e: ast.Expr, then: Callable[[ast.Expr], Found]) -> Found:
     """What `then` makes of the last body of a chain of lets, where the names of all of them are bound."""
+    before = tuple(context.cells)
     with context.scope():
         poisoned = False
         while isinstance(e, Chain):
@@ -48,6 +50,7 @@ def through_lets(context: Context, e: ast.Expr, then: Callable[[ast.Expr], Found
         if poisoned:
             raise Reported
         known = context.facts
+    _end_refs(context, before, result, e.span)
     context.facts = known  # of sizes: they hold as long as what comes after is reached
     return result
 
@@ -66,6 +69,16 @@ def _refuse_missing_in(context: Context, e: Chain) -> None:
 
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+
+
+def _end_refs(context: Context, before: tuple[Cell, ...], result: object, span: Span) -> None:
+    """The refs that a chain of lets made are no more: nothing that it gives may see them."""
+    made = [cell for cell in context.cells if cell not in before]
+    if made:
+        context.cells = {cell: context.cells[cell] for cell in before}
+        escaped = next((cell for cell in captured(result) if cell in made), None)
+        if escaped is not None:
+            raise context.report(effect_errors.ref_escapes(span, escaped.span, captured=True))
 
 
 def _bind(context: Context, e: Chain) -> None:
@@ -99,8 +112,7 @@ def _bind_with_effects(context: Context, e: ast.LetFunction) -> None:
     with context.effects_apart() as performed:
         _bind_let(context, ast.Let((), pattern, declaration.result, declaration.body, e.body, span=e.span))
     held(context, declaration, allowed, performed)
-    for effect, cause in performed.items():
-        context.perform(effect, cause.span, cause.shown)
+    context.perform_again(performed)
 
 
 def _bind_let(context: Context, e: ast.Let) -> None:

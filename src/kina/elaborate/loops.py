@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from kina.core.ir import Block, For, Tree, While, leaves, tree_type
-from kina.diagnostics import form_errors
+from kina.core.ir import Block, For, Statement, Tree, Value, While, leaves, tree_type
+from kina.diagnostics import effect_errors, form_errors
 from kina.diagnostics.diagnostic import Edit, Help
 from kina.dims.dim import Dim, constant, variable
 from kina.dims.proposition import Comparison
@@ -16,8 +18,10 @@ from kina.elaborate.context import Context, Meaning, Package
 from kina.elaborate.dimensions import read_size
 from kina.elaborate.dispatch import check, elaborates, final, tensor, value
 from kina.elaborate.guesses import call_of, guess
+from kina.elaborate.keys import KEY, Keys, folded, next_key, number
 from kina.elaborate.lets import through_lets
 from kina.elaborate.matching import conform
+from kina.elaborate.refs import Carried
 from kina.elaborate.trees import confine, new_tree, stacked
 from kina.elaborate.type_expressions import read_type
 from kina.source import Span
@@ -49,20 +53,25 @@ def _for(context: Context, e: ast.For, expected: Type | None, name: str | None) 
     mark = len(context.opened)
     index = context.fresh_dimension(e.index)
     states = _states(context, e.states, e.index, index, bound)
-    with context.block() as statements:
+    refs = Carried.through(context, e.body, e.yielded)
+    with context.repeated(index, e.span) as statements:
         trees = _enter(context, states, e.index, index, bound)
+        refs.enter(context)
         after = [state.at(str(index), index + 1) for state in states]
         following, yielded = _step(context, e, states, after, index)
-        results = [*(v for tree in following for v in leaves(tree)), *(leaves(yielded) if yielded is not None else ())]
-        body = Block(tuple(statements), tuple(results))
+        results = [v for tree in following for v in leaves(tree)]
+        stacks = leaves(yielded) if yielded is not None else ()
+        body = Block(tuple(statements), (*results, *refs.following(context), *stacks))
     if yielded is not None and e.yielded is not None:
         confine(context, tree_type(yielded), mark, e.yielded.span, "what each step yields")
-    alone = len(states) == 1 and yielded is None
+    alone = len(states) == 1 and yielded is None and not refs.cells
     last = [new_tree(context, s.at(str(index), bound), (name or s.name) if alone else None) for s in states]
-    stack = None if yielded is None else stacked(context, yielded, bound, None if states else name)
-    made = [*(v for tree in last for v in leaves(tree)), *(leaves(stack) if stack is not None else ())]
-    inner = tuple(v for tree in trees for v in leaves(tree))
-    first = tuple(v for state in states for v in leaves(state.initial))
+    held = refs.leave(context, *last, yielded)
+    stack = None if yielded is None else stacked(context, yielded, bound, None if states or refs.cells else name)
+    made = [*(v for tree in last for v in leaves(tree)), *held]
+    made += leaves(stack) if stack is not None else ()
+    inner = (*(v for tree in trees for v in leaves(tree)), *refs.states)
+    first = (*(v for state in states for v in leaves(state.initial)), *refs.initial)
     context.statements.append(For(tuple(made), str(index), bound, inner, first, body, e.span))
     final = last[0] if len(last) == 1 else tuple(last)
     if stack is None:
@@ -91,23 +100,34 @@ def _while(context: Context, e: ast.While, expected: Type | None, name: str | No
         context.perform("diverge", e.span, "a `while` without a bound")
     index = context.fresh_dimension(e.index or "n")
     states = _states(context, e.states, e.index, index, bound)
-    with context.block() as statements:
+    refs = Carried.through(context, e.condition, e.body)
+    key = _StepKey(context, e.span)
+    with key.block(index if bound is not None else None) as statements:
         trees = _enter(context, states, e.index, index, bound)
+        refs.enter(context)
+        held = dict(context.cells)
         going = tensor(context, e.condition, _BOOL)
         conform(context, going, _BOOL, e.condition.span, "the condition of `while`", None)
+        changed = next((cell for cell in held if context.cells[cell] is not held[cell]), None)
+        if changed is not None:
+            raise context.report(effect_errors.changed_by_condition(e.condition.span, changed.name))
         condition = Block(tuple(statements), (going,))
-    inner = tuple(v for tree in trees for v in leaves(tree))
-    with context.block() as statements:
+    inner = (*(v for tree in trees for v in leaves(tree)), *refs.states)
+    with key.block(index if bound is not None else None) as statements:
         _enter(context, states, e.index, index, bound, trees)
+        context.cells.update(held)
         after = [state.at(str(index), index + 1) for state in states]
         following = _next(context, e.body, states, after, index)
-        body = Block(tuple(statements), tuple(v for tree in following for v in leaves(tree)))
+        key.finish()
+        results = (*(v for tree in following for v in leaves(tree)), *refs.following(context))
+        body = Block((*statements, *key.statements), (*results, *key.following))
     hidden = e.index or "n"
     (steps,) = context.measured_dimensions((hidden,))
-    alone = len(states) == 1
+    alone = len(states) == 1 and not refs.cells and not key.states
     last = [new_tree(context, s.at(str(index), steps), (name or s.name) if alone else None) for s in states]
-    made = tuple(v for tree in last for v in leaves(tree))
-    first = tuple(v for state in states for v in leaves(state.initial))
+    made = (*(v for tree in last for v in leaves(tree)), *refs.leave(context, *last, *key.states), *key.last)
+    first = (*(v for state in states for v in leaves(state.initial)), *refs.initial, *key.initial)
+    inner = (*inner, *key.states)
     context.statements.append(While(made, str(steps), str(index), bound, inner, first, condition, body, e.span))
     final = last[0] if len(last) == 1 else tuple(last)
     if bound is None:
@@ -117,6 +137,50 @@ def _while(context: Context, e: ast.While, expected: Type | None, name: str | No
     types = [state.at(str(index), variable(hidden)) for state in states]
     promised = (Comparison("<=", variable(hidden), bound),)
     return Package(Exists((hidden,), promised, types[0] if len(types) == 1 else Tuple(tuple(types))), (steps,), final)
+
+
+class _StepKey:
+    """Where the steps of a `while` draw from: with a bound, from a key for each index; else a key is one more state."""
+
+    def __init__(self, context: Context, span: Span) -> None:
+        self._context, self._span = context, span
+        self._before, self._outside = context.statements, context.keys
+        self._keys = Keys(lambda: Value(context.fresh("key"), KEY), taken=1)
+        self.initial: tuple[Value, ...] = ()
+        self.states: tuple[Value, ...] = ()
+        self.following: tuple[Value, ...] = ()
+        self.statements: list[Statement] = []
+        """At the end of a step: what makes the key of the next one."""
+
+    @contextmanager
+    def block(self, index: Dim | None) -> Iterator[list[Statement]]:
+        """The block of the condition or of the body."""
+        context = self._context
+        if index is not None:
+            with context.repeated(index, self._span) as statements:
+                yield statements
+            return
+        with context.block() as statements:
+            context.keys = self._keys
+            try:
+                yield statements
+            finally:
+                context.keys = self._outside
+
+    @property
+    def last(self) -> tuple[Value, ...]:
+        """What the state is after the loop; nothing wants it."""
+        return tuple(Value(self._context.fresh(None), KEY) for _ in self.states)
+
+    def finish(self) -> None:
+        """After both: the state, if there is one."""
+        state, fresh, span = self._keys.value, self._context.fresh, self._span
+        if state is None:
+            return
+        zero = number(self.statements, 0, fresh, span)
+        self.following = (folded(self.statements, state, zero, fresh, span),)
+        self.initial = (next_key(self._before, self._outside, fresh, span),)
+        self.states = (state,)
 
 
 # ---------------------------------------------------------------- states

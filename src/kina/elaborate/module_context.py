@@ -58,6 +58,8 @@ class Cause:
 
     span: Span
     shown: str
+    cells: frozenset[object] = frozenset()
+    """Of `state` the refs that are changed or read, where they are known."""
 
 
 Instance: TypeAlias = tuple[Function | None, Findings]

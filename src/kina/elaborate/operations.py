@@ -119,7 +119,7 @@ def operate(
     assert entry is not None, operation
     built = entry.build(**static)
     operands = _read(context, built, operands, spans)
-    if entry.family == "elementwise" and len(operands) > 1:
+    if (entry.family == "elementwise" or operation == "fold_in") and len(operands) > 1:
         operands = stretch(context, shown, span, operands, spans)
     elif operation == "matmul":
         stretched = stretch_batch(context, operands, spans)

@@ -41,8 +41,9 @@ class Boundary:
     parameter has the same name, the name means the parameter.
     """
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, *, draws: bool = False) -> None:
         self.function = function
+        self._draws = draws
         self.head = head_of(function)
         self._layouts: dict[tuple[int | str, ...], Match] = {}
         self._plans: dict[frozenset[str], Plan] = {}
@@ -93,6 +94,8 @@ class Boundary:
             else:
                 raise errors.unknown_argument(self.head, name)
         missing = [name for name in names if name not in values]
+        if missing == names[-1:] and self._draws:
+            raise errors.missing_seed(self.head)
         if missing:
             raise errors.missing_arguments(self.head, missing)
         return values, given

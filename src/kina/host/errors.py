@@ -54,6 +54,16 @@ def missing_arguments(head: Head, names: Sequence[str]) -> CallError:
     )
 
 
+def missing_seed(head: Head) -> CallError:
+    """The last parameter of a function that draws is its seed."""
+    given = ", ".join(name for name, _ in head.parameters[:-1])
+    call = f"{head.function}({given}{', ' if given else ''}seed=0)"
+    return _error(
+        head, "draws random numbers, and needs a seed to draw them from",
+        f"call it as {call}: the same seed gives the same numbers, on every machine",
+    )  # fmt: skip
+
+
 def too_many_arguments(head: Head, count: int) -> CallError:
     wanted = len(head.parameters)
     return _error(

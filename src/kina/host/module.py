@@ -33,6 +33,8 @@ class Function:
     The result is an array, or a tuple of them, and a scalar is an array without axes. It is of the kind of the first
     argument that is an array with axes (else of the first array, else NumPy's), fresh and row-major.
 
+    A function that draws random numbers (`! {rand}`) is given a seed, an integer: `f(x, seed=0)`.
+
     A function is compiled at the first call, once for all sizes, and may be called from several threads. A call that
     does not fit raises KinaError.
     """
@@ -45,7 +47,7 @@ class Function:
         self._core = core
         self._signature = signature
         self._compile = compile
-        self._boundary = Boundary(core)
+        self._boundary = Boundary(core, draws=self.draws)
         self._executable: Executable | None = None
         self._run: Run = self._first_run
         self._lock = Lock()
@@ -54,6 +56,11 @@ class Function:
     def signature(self) -> str:
         """The type, as the author wrote it."""
         return str(self._signature)
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers: then it is called with a seed, `f(x, seed=0)`."""
+        return "rand" in self._signature.effects
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         """The result for these arguments; `name=` gives a parameter, or a size that the shapes leave open."""
