@@ -143,6 +143,9 @@ HELPED = {
         "let f [B, K] (x : F32[B, K]) (t : Idx[K][B]) : F32[B] = gather[axis=1] x t",
         "take_along[axis=1] x (expand_dims",
     ),
+    "a name without its let": (
+        "let f [N] (x : F32[N]) : F32[N] =\n  let z = relu x\n  y = z + 1.0\n  y", "\n  let y = z + 1.0",
+    ),
     "a Bool in arithmetic": ("let f [S] (keep : Bool[S]) : F32[S] = 1.0 - keep", "1.0 - (cast[F32] keep)"),
 }
 

@@ -48,11 +48,6 @@ def print_program(*functions: Function) -> str:
     return "\n\n".join(_function(f, names) for f in ordered) + "\n"
 
 
-def print_function(function: Function) -> str:
-    """One function as a Kina declaration, without a line break at its end."""
-    return _function(function, _names((function,)))
-
-
 def _collect(function: Function, ordered: dict[Function, None]) -> None:
     for callee in _callees(function):
         if callee not in ordered:

@@ -41,7 +41,10 @@ def index(context: Context, e: ast.Bracket, x: Tree, name: str | None) -> Tree:
         if computed is not None:
             many += computed.type.rank > 0
             if many > 1:
-                what = "two of its items are tensors; `gather` one after the other says which axes are meant"
+                what = (
+                    "two of its items are tensors; `gather` one after the other says which axes are meant, and "
+                    "`take_along` takes one element of each row"
+                )
                 raise context.report(form_errors.bad_index(item.span, what))
             x = _gathered(context, e, x, axis, item, computed)
             axis += computed.type.rank

@@ -160,6 +160,13 @@ class Cursor:
         opened = Label(self.token_span(opener), "inside this")
         self.unexpected(f"`,` or `{closer}`", after=opened)
 
+    def meant_let(self, index: int) -> tuple[Help, ...]:
+        """The help for a name that begins a line and stands before `=`."""
+        if index < 0 or self.kinds[index] != "name" or not self.columns[index]:
+            return ()
+        at = self.token_span(index)
+        return (Help("to give a name to a value, write `let`", (Edit(Span(at.source, at.start, at.start), "let "),)),)
+
     def unexpected(self, wanted: str, *, after: Label | None = None, help: list[Help] | None = None) -> NoReturn:
         """The next token is not what the grammar wants: the most telling error for it."""
         kind, span = self.kinds[self.position], self.token_span(self.position)
@@ -169,7 +176,8 @@ class Cursor:
                     self.fail(syntax_errors.foreign_word(self.token_span(index), _FOREIGN[self.token_text(index)]))
             if kind == "=":
                 before = self.token_span(self.position - 2) if self.position > 1 else span
-                self.fail(syntax_errors.equals_as_comparison(span, syntax_errors.meant_keyword(before, ("let",))))
+                meant = syntax_errors.meant_keyword(before, ("let",)) or self.meant_let(self.position - 1)
+                self.fail(syntax_errors.equals_as_comparison(span, meant))
             if kind in CLOSERS and span.start in self.strays:
                 self.fail(syntax_errors.stray_closer(span))
             if kind == "match":

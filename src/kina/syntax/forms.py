@@ -244,6 +244,9 @@ class FormParser(ExpressionParser):
 
     def proposition(self) -> ast.Expr:
         """`(P)`."""
+        if self.kinds[self.position] in ("name", "number", "not"):
+            advice = Help("a proposition stands in parentheses, as in `requires (N > 0)`")
+            self.unexpected("`(`", help=[advice])
         opener = self.need("(")
         claim = self.comparing()
         self.close(")", opener)
