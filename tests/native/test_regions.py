@@ -10,11 +10,14 @@ import pytest
 
 from kina import native
 from kina.core import interpreter
+from kina.core.ir import Function
 from kina.diagnostics import KinaError
+from kina.elaborate.generics import Choice
 from kina.kernels.memory import plan_memory
 from kina.native.runtime import set_threads
 from kina.pipeline import check, lower
 from kina.source import Source
+from kina.types import DType
 
 MACHINE = native.Machine.host()
 rng = np.random.default_rng(0)
@@ -314,3 +317,17 @@ def test_growth_in_branches_and_in_states_of_other_loops():
     """)
     for n, m, d, c in product(COUNTS, (0, 1, 2, 3), (1, 5), (True, False)):
         both.agree({"D": d, "N": n, "M": m}, np.array(c), draw(n, d))
+
+
+def test_weights_that_a_loop_reads_are_unpacked_there_and_never_stored_wide():
+    text = """
+        let f [N, K, W : Weight] (x : F32[1, K]) (w : W[K, K]) : F32[1, K] =
+          let y = x @ transpose (cast[F32] w) [1, 0] in
+          for i < N with y = y do y @ transpose (cast[F32] w) [1, 0]
+    """
+    checked = check(Source("regions.kina", dedent(text)))
+    for dtype in (DType.Q4_1, DType.F16, DType.BF16):
+        function = checked.elaboration.generic["f"].instance(Choice((("W", dtype),), ()))
+        assert isinstance(function, Function), function
+        made = [v.type for place in plan_memory(lower(function)).places for v in place.values]
+        assert all(type_.shape[0].value == 1 for type_ in made), made

@@ -1,7 +1,8 @@
 """What costs nothing is done where it is used: constants and views move into the blocks of loops and branches.
 
 A block reads values that were made before it from memory. A constant, or a value that only rearranges another, would
-have to be stored for that; copied into the block, it is part of whatever uses it there.
+have to be stored for that; copied into the block, it is part of whatever uses it there. So are weights that are read
+as wider numbers than they are stored as: unpacked once and stored, they would be larger and slower to read.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ from kina.core.ir import (
 )
 from kina.core.names import Names
 from kina.dims.dim import variable
-from kina.ops.scalar import Element, Literal, SizeValue
+from kina.ops.scalar import Cast, Element, Literal, SizeValue
+from kina.types import DType
+
+_PACKED = frozenset({DType.F16, DType.BF16, *(dtype for dtype in DType if dtype.block is not None)})
+"""What weights are stored as that are computed with as F32."""
 
 
 def sink(function: Function) -> Function:
@@ -38,11 +43,13 @@ def sink(function: Function) -> Function:
 
 
 def is_free(made: Apply) -> bool:
-    """Whether an element of the result is a constant, a size, or an element of the operand."""
+    """Whether an element of the result is a constant, a size, or an element of the operand, maybe a weight unpacked."""
     if not made.operation.fusible:
         return False
     index = tuple(variable(f"%{n}") for n in range(made.result.type.rank))
     lowered = made.operation.lower(tuple(a.type for a in made.arguments), index)
+    if isinstance(lowered, Cast):
+        return isinstance(lowered.operand, Element) and made.arguments[0].type.dtype in _PACKED
     return isinstance(lowered, Element | Literal | SizeValue)
 
 
