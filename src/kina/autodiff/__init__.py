@@ -4,6 +4,8 @@
 is linear in them; `backward` transposes the linear half. Forward mode is the first, reverse mode all three.
 """
 
-from kina.autodiff.functions import jvp, vjp
+from kina.autodiff.builder import Builder
+from kina.autodiff.errors import Unsupported
+from kina.autodiff.functions import jvp, pull, push, vjp
 
-__all__ = ["jvp", "vjp"]
+__all__ = ["Builder", "Unsupported", "jvp", "pull", "push", "vjp"]

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from kina.core.copying import Naming
 from kina.core.ir import Apply, Statement, Value
+from kina.core.names import made_up
 from kina.ops.base import Operation, result_type
 from kina.ops.creation import Constant, Full, Zeros
 from kina.ops.shape import Broadcast
@@ -65,6 +66,11 @@ class Builder:
     def value(self, name: str | None, type_: Tensor) -> Value:
         """A new value, for a statement that the caller makes."""
         return Value(self.names.values.fresh(name), type_)
+
+    def beside(self, prefix: str, value: Value, type_: Tensor | None = None) -> Value:
+        """A new value that is called after another, if that one has a name of its own."""
+        name = None if made_up(value.name) else prefix + value.name
+        return self.value(name, value.type if type_ is None else type_)
 
     def zeros(self, type_: Tensor) -> Value:
         return self.emit(Zeros(type_.dtype, type_.shape), ())

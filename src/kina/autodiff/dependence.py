@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from kina.core.ir import Apply, Block, For, If, Statement, Value, While
+from kina.core.ir import Apply, Block, For, If, Open, Statement, Value, While, made_by, read_by, statements_within
 from kina.ops.base import has_tangent
 
 
@@ -53,3 +53,21 @@ def _pass(found: set[Value], given: tuple[Value, ...], received: tuple[Value, ..
 def _add(found: set[Value], value: Value) -> None:
     if has_tangent(value.type):
         found.add(value)
+
+
+def free_values(statements: Sequence[Statement], results: Iterable[Value] = ()) -> list[Value]:
+    """What a block reads and does not make, in the order in which it is first read."""
+    inside = {v for s in statements_within(tuple(statements)) for v in _bound_by(s)}
+    read = (v for s in statements_within(tuple(statements)) for v in read_by(s))
+    return [v for v in dict.fromkeys((*read, *results)) if v not in inside]
+
+
+def _bound_by(statement: Statement) -> tuple[Value, ...]:
+    states = statement.states if isinstance(statement, For | While) else ()
+    return (*states, *made_by(statement))
+
+
+def dimensions_made(statements: Iterable[Statement]) -> frozenset[str]:
+    """The dimensions that exist only after these statements: sizes from values."""
+    found = (s.dimension if isinstance(s, Open) else s.steps for s in statements if isinstance(s, Open | While))
+    return frozenset(found)

@@ -107,6 +107,6 @@ class Forward:
         """New tangents for values that a loop or branch makes."""
         made = []
         for value in values:
-            self.tangents[value] = self.builder.value(f"d{value.name}", value.type)
+            self.tangents[value] = self.builder.beside("d", value)
             made.append(self.tangents[value])
         return made

@@ -51,10 +51,10 @@ def pull(
     builder: Builder, statements: Iterable[Statement], inputs: Sequence[Value], outputs: Sequence[Value]
 ) -> Pullback:
     """Emits statements, with what their adjoint needs, and gives the adjoint: JVP, unzipped, to be transposed."""
-    tangents = {v: builder.value(f"d{v.name}", v.type) for v in inputs}
+    tangents = {v: builder.beside("d", v) for v in inputs}
     with builder.block() as whole:
         found = push(builder, statements, tangents, outputs)
-    halves = unzip(whole, reached(whole, tangents.values()))
+        halves = unzip(whole, tangents.values(), builder)
     builder.statements += halves.first
     return Pullback(builder, halves.linear, tuple(tangents.values()), tuple(found))
 
@@ -66,7 +66,7 @@ def jvp(function: Function) -> Function:
     """`f(x, dx)`, which gives the outputs and the tangents of those that are floats; dx are those of float inputs."""
     builder, body = _opened(function)
     inputs = [v for v in function.inputs if has_tangent(v.type)]
-    tangents = {v: builder.value(f"d{v.name}", v.type) for v in inputs}
+    tangents = {v: builder.beside("d", v) for v in inputs}
     changing = _changing(body)
     found = push(builder, body.statements, tangents, changing)
     return _closed(body, builder, tangents.values(), _filled(builder, found, changing))

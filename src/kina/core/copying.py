@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kina.core.ir import (
@@ -45,6 +46,8 @@ class Copy:
     names: Naming
     values: dict[Value, Value] = field(default_factory=dict)
     dims: dict[str, Dim] = field(default_factory=dict)
+    called: Callable[[Value], str | None] = lambda value: value.name
+    """What a value is to be called, if nothing else is."""
 
     def statements(self, statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
         copied: list[Statement] = []
@@ -53,7 +56,7 @@ class Copy:
                 case Call(result, callee, dimensions, arguments, opened):
                     given = [self.known(v) for tree in arguments for v in leaves(tree)]
                     sizes = dict(zip(callee.dimensions, map(self.dim, dimensions), strict=True))
-                    inner = Copy(self.names, dict(zip(callee.inputs, given, strict=True)), sizes)
+                    inner = Copy(self.names, dict(zip(callee.inputs, given, strict=True)), sizes, self.called)
                     copied += inner.statements(callee.statements)
                     self.values.update(zip(leaves(result), leaves(inner.tree(callee.result)), strict=True))
                     self.dims.update(zip(opened, map(inner.dim, callee.witnesses), strict=True))
@@ -79,10 +82,10 @@ class Copy:
                 return If(tuple(map(self.value, results)), chosen, *blocks, span)
             case For(results, index, bound, states, initial, body, span):
                 most, first = self.dim(bound), tuple(self.known(v) for v in initial)
-                made = tuple(map(self.value, results))
                 step = self.dimension(index)
                 inner = tuple(map(self.value, states))
-                return For(made, step, most, inner, first, self.block(body), span)
+                inside = self.block(body)
+                return For(tuple(map(self.value, results)), step, most, inner, first, inside, span)
             case While():
                 return self.loop_while(statement)
             case Call():
@@ -107,7 +110,7 @@ class Copy:
 
     def value(self, value: Value) -> Value:
         """A new value for one that a statement makes."""
-        made = Value(self.names.values.fresh(value.name), substitute_tensor(value.type, self.dims))
+        made = Value(self.names.values.fresh(self.called(value)), substitute_tensor(value.type, self.dims))
         self.values[value] = made
         return made
 

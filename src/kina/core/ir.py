@@ -264,6 +264,26 @@ def blocks_of(statement: Statement) -> tuple[Block, ...]:
             return ()
 
 
+def read_by(statement: Statement) -> tuple[Value, ...]:
+    """The values that a statement itself, or its blocks as their results, mention."""
+    inside = tuple(v for b in blocks_of(statement) for v in b.results)
+    match statement:
+        case Apply(arguments=arguments):
+            return arguments
+        case Call(arguments=trees):
+            return tuple(v for tree in trees for v in leaves(tree))
+        case Open(value=value):
+            return (value,)
+        case Require(condition=condition):
+            return (condition,)
+        case If(condition=condition):
+            return (*((condition,) if isinstance(condition, Value) else ()), *inside)
+        case For(initial=initial) | While(initial=initial):
+            return (*initial, *inside)
+        case _:
+            return ()
+
+
 def statements_within(statements: tuple[Statement, ...]) -> Iterator[Statement]:
     """The statements and all that are in their blocks, in the order in which they are written."""
     for statement in statements:

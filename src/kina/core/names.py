@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+
+
+def made_up(name: str) -> bool:
+    """Whether a name is one that `fresh` gives where none is wanted."""
+    return re.fullmatch(r"t\d+", name) is not None
 
 
 class Names:
@@ -11,6 +17,12 @@ class Names:
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
         self._last: dict[str, int] = {}
+
+    def copy(self) -> Names:
+        """The same names; what either gives from here on, the other does not know."""
+        other = Names(self._taken)
+        other._last = dict(self._last)
+        return other
 
     def fresh(self, wanted: str | None) -> str:
         """The wanted name, or that with a number: `x`, `x'2`, `x'3`; `t1`, `t2` where none is wanted."""

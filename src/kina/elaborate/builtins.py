@@ -116,7 +116,7 @@ def _mapped(
         items = [
             as_argument(context, _at(context, t, step, a), a.span) for t, a in zip(trees, arguments[1:], strict=True)
         ]
-        function = _function(context, arguments[0], items)
+        function = function_for(context, arguments[0], items)
         made = as_value(context, function.apply(context, arguments[0], (), tuple(items), None, None), e.span)
         body = Block(tuple(statements), (*refs.following(context), *leaves(made)))
     confine(context, tree_type(made), mark, e.span, f"what `{what}` gives for each item")
@@ -162,7 +162,7 @@ def _folded(
         state = new_tree(context, type_, None)
         given = (state, _at(context, trees[0], step, arguments[2]))
         items = [as_argument(context, t, a.span) for t, a in zip(given, arguments[1:], strict=True)]
-        function = _function(context, arguments[0], items)
+        function = function_for(context, arguments[0], items)
         made = as_value(context, function.apply(context, arguments[0], (), tuple(items), None, None), e.span)
         following, output = made, None
         if what == "scan":
@@ -188,7 +188,7 @@ def _folded(
     return last if stack is None else (last, stack)
 
 
-def _function(context: Context, e: ast.Expr, items: list[ast.Name]) -> FunctionValue:
+def function_for(context: Context, e: ast.Expr, items: list[ast.Name]) -> FunctionValue:
     """The function of a map: what it is applied to says what its parameters are."""
     wanted: Type = _OPEN
     for item in reversed(items):

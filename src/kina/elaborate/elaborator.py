@@ -9,7 +9,8 @@ from typing import TypeVar
 
 # Each registers the forms that it elaborates.
 from kina.elaborate import branches, builtins, expressions, lets, loops, records  # noqa: F401  # isort: skip
-from kina.elaborate import convolution, draws, einsum, patterns, picking, splitting, stretching  # noqa: F401  # isort: skip
+from kina.elaborate import convolution, derivatives, draws, einsum, patterns, picking  # noqa: F401  # isort: skip
+from kina.elaborate import splitting, stretching  # noqa: F401  # isort: skip
 from kina.core.ir import Call, Function, Program, statements_within
 from kina.diagnostics import Diagnostic, Severity, form_errors
 from kina.elaborate.claims import check_tests

@@ -235,8 +235,7 @@ def _call_name(
 
 _KNOWN_OPERATIONS = frozenset(
     """
-    stop_gradient grad value_and_grad vjp jvp jacobian
-    hessian checkpoint custom_vjp print emit
+    jacobian hessian checkpoint custom_vjp print emit
     """.split()  # noqa: SIM905
 )
 """Operations of the language that this version lacks: named in the error, listed in docs/status.md."""

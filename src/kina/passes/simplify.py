@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kina.core.ir import (
@@ -85,8 +85,12 @@ def _all(values: tuple[Value, ...], replaced: Mapping[Value, Value]) -> tuple[Va
 
 def eliminate_dead_code(function: Function) -> Function:
     """Operations whose results nothing needs are dropped, in blocks too; what may end the program stays."""
-    needed = set(function.outputs)
-    return replace(function, statements=_needed(function.statements, needed))
+    return replace(function, statements=needed_for(function.statements, function.outputs))
+
+
+def needed_for(statements: Sequence[Statement], results: Iterable[Value]) -> tuple[Statement, ...]:
+    """Those of the statements that results depend on, and those that may end the program."""
+    return _needed(tuple(statements), set(results))
 
 
 def _needed(statements: tuple[Statement, ...], needed: set[Value]) -> tuple[Statement, ...]:

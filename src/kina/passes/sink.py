@@ -7,7 +7,7 @@ as wider numbers than they are stored as: unpacked once and stored, they would b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from kina.core.ir import (
@@ -22,6 +22,7 @@ from kina.core.ir import (
     Value,
     While,
     blocks_of,
+    read_by,
     statements_within,
     values_of,
 )
@@ -80,32 +81,15 @@ def _block(block: Block, free: Mapping[Value, Apply], names: Names) -> Block:
         return renamed[value]
 
     for statement in statements_within(block.statements):
-        for value in _read(statement):
+        for value in read_by(statement):
             bring(value)
     results = tuple(map(bring, block.results))
-    return Block(_sunk((*copies, *_each_renamed(block.statements, renamed)), names), results)
+    return Block(_sunk((*copies, *reading(block.statements, renamed)), names), results)
 
 
-def _read(statement: Statement) -> tuple[Value, ...]:
-    """The values that a statement itself, or its blocks as their results, mention."""
-    inside = tuple(v for b in blocks_of(statement) for v in b.results)
-    match statement:
-        case Apply(arguments=arguments):
-            return arguments
-        case Open(value=value):
-            return (value,)
-        case Require(condition=condition):
-            return (condition,)
-        case If(condition=condition):
-            return (*((condition,) if isinstance(condition, Value) else ()), *inside)
-        case For(initial=initial) | While(initial=initial):
-            return (*initial, *inside)
-        case _:
-            return ()
-
-
-def _each_renamed(statements: tuple[Statement, ...], renamed: Mapping[Value, Value]) -> tuple[Statement, ...]:
-    return tuple(_renamed(s, renamed) for s in statements)
+def reading(statements: Iterable[Statement], instead: Mapping[Value, Value]) -> tuple[Statement, ...]:
+    """The statements, which have no calls, with other values in the place of some that they read."""
+    return tuple(_renamed(s, instead) for s in statements)
 
 
 def _renamed(statement: Statement, renamed: Mapping[Value, Value]) -> Statement:
@@ -116,7 +100,7 @@ def _renamed(statement: Statement, renamed: Mapping[Value, Value]) -> Statement:
     def all_(values: tuple[Value, ...]) -> tuple[Value, ...]:
         return tuple(renamed.get(v, v) for v in values)
 
-    blocks = tuple(Block(_each_renamed(b.statements, renamed), all_(b.results)) for b in blocks_of(statement))
+    blocks = tuple(Block(reading(b.statements, renamed), all_(b.results)) for b in blocks_of(statement))
     match statement:
         case Apply(arguments=arguments):
             return replace(statement, arguments=all_(arguments))
